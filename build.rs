@@ -1,0 +1,18 @@
+//! Compiles the contract under `proto/` without a `protoc` on the machine.
+
+use std::{env, fs, path::PathBuf};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    let descriptors = protox::compile(["redrive/v1/redrive.proto"], ["proto"])?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(
+        out.join("redrive.v1.bin"),
+        prost::Message::encode_to_vec(&descriptors),
+    )?;
+    tonic_prost_build::configure()
+        .bytes(".redrive.v1.NativeBody.json")
+        .bytes(".redrive.v1.Delta.native_event")
+        .compile_fds(descriptors)?;
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! The configuration file: strict parsing, checking and resolving.
+
+mod model;
+
+pub use model::*;

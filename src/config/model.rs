@@ -1,0 +1,143 @@
+//! The configuration, resolved: every name looked up, every default filled in, every secret read.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+
+use http::{HeaderName, HeaderValue};
+use secrecy::SecretString;
+
+use crate::{
+    protocol::{Dialect, Protocol, Terminal},
+    recovery::settings::{Policy, RetryBudgetSettings, Timers},
+    upstream::Endpoint,
+};
+
+/// Everything `redrive serve` needs.
+#[derive(Debug)]
+pub struct Config {
+    /// Where the sidecar listens.
+    pub listen: Listen,
+    /// Routes by name.
+    pub routes: BTreeMap<String, Arc<Route>>,
+    /// How much of the traffic to a provider may be retries.
+    pub retry_budget: RetryBudgetSettings,
+    /// Traces, metrics and logs.
+    pub telemetry: Telemetry,
+    /// Bounds of the whole process.
+    pub limits: Limits,
+    /// How long running generations may finish after SIGTERM.
+    pub drain_grace: Duration,
+}
+
+/// The listeners and their bounds.
+#[derive(Debug)]
+pub struct Listen {
+    /// gRPC.
+    pub grpc: SocketAddr,
+    /// Drain; loopback only.
+    pub admin: SocketAddr,
+    /// Health and metrics.
+    pub public: SocketAddr,
+    /// gRPC connections at most; further ones are closed at once.
+    pub max_connections: usize,
+    /// Streams per gRPC connection at most.
+    pub max_streams_per_connection: u32,
+    /// The largest client frame.
+    pub max_request_bytes: usize,
+    /// HTTP/2 PING interval of the gRPC listener; zero is off.
+    pub keepalive_interval: Duration,
+    /// How long a PING may go unanswered.
+    pub keepalive_timeout: Duration,
+    /// gRPC server reflection.
+    pub reflection: bool,
+}
+
+/// A provider: where it is, what it speaks and with which credentials.
+#[derive(Debug)]
+pub struct Provider {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Deviations from that protocol.
+    pub dialect: Dialect,
+    /// What completes a response.
+    pub terminal: Terminal,
+    /// Connections to it.
+    pub endpoint: Arc<Endpoint>,
+    /// In order of preference; empty: requests go without a credential.
+    pub credentials: Vec<Credential>,
+    /// Fixed extra headers.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// A named credential.
+#[derive(Debug)]
+pub struct Credential {
+    /// Its name, for logs and the ledger; never the secret.
+    pub name: String,
+    /// The secret.
+    pub api_key: SecretString,
+}
+
+/// What an application asks for by name.
+#[derive(Debug)]
+pub struct Route {
+    /// Its name.
+    pub name: String,
+    /// In order of preference; at least one.
+    pub targets: Vec<Target>,
+    /// Patterns (`*` matches any run of characters) of what `start.model` may ask for.
+    pub models: Vec<String>,
+    /// How failures are recovered.
+    pub policy: Policy,
+    /// The largest message, in bytes.
+    pub max_message_bytes: usize,
+    /// How long a client may take nothing although something waits for it.
+    pub client_idle: Duration,
+}
+
+/// One place a route's attempts go to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `provider/model`.
+    pub name: String,
+    /// The provider.
+    pub provider: Arc<Provider>,
+    /// The model, as the provider names it.
+    pub model: String,
+    /// The model's context window in tokens, where known.
+    pub context_window: Option<u64>,
+    /// Its timers: its own over the route's over the profile's.
+    pub timers: Timers,
+}
+
+/// Traces, metrics and logs.
+#[derive(Debug, Clone)]
+pub struct Telemetry {
+    /// OTLP/gRPC endpoint of traces.
+    pub traces_otlp: Option<String>,
+    /// Serve Prometheus metrics on the public listener.
+    pub prometheus: bool,
+    /// Log format.
+    pub log_format: LogFormat,
+    /// Log level: `error`, `warn`, `info`, `debug` or `trace`.
+    pub log_level: String,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Bounds of the whole process.
+#[derive(Debug)]
+pub struct Limits {
+    /// All transcripts together, in bytes; beyond it new work is refused.
+    pub max_total_bytes: usize,
+    /// How long an ended generation can be attached to.
+    pub retention: Duration,
+}

@@ -1,0 +1,53 @@
+//! PURE. Provider protocols: from a conversation or a native body to a request, and from body bytes
+//! to [`Event`]s.
+//!
+//! An adapter knows nothing of retries, timers or clients. Adding a provider is one folder here and
+//! one line in the registry.
+
+mod event;
+
+pub use event::{DecodeError, Delta, Event};
+
+/// The provider protocols of the contract.
+pub use crate::proto::Protocol;
+
+/// Deviations of a server from the protocol it speaks. Settings of one adapter, not copies of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// The vendor of the protocol.
+    #[default]
+    Openai,
+    /// Azure OpenAI and Foundry: `api-key` header.
+    Azure,
+    /// OpenRouter.
+    Openrouter,
+    /// vLLM.
+    Vllm,
+}
+
+/// What completes a Chat Completions response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Terminal {
+    /// A finish reason.
+    #[default]
+    FinishReason,
+    /// `[DONE]` alone, for servers that never send a finish reason.
+    DoneSentinel,
+}
+
+/// The largest event that is decoded, in bytes. Fixed.
+pub const MAX_EVENT_BYTES: usize = 16 << 20;
+
+/// Where decoded events go. Called synchronously, in order; text lives only for the call.
+pub type Sink<'s> = dyn FnMut(Event<'_>) + 's;
+
+/// Decodes the body of one response.
+///
+/// After [`Event::End`], [`Event::Error`] or [`Event::Undecodable`] it emits nothing more.
+pub trait Decoder: Send {
+    /// Takes the next bytes, however they were split.
+    fn feed(&mut self, bytes: &[u8], sink: &mut Sink<'_>);
+
+    /// The body ended. Only a `clean` end may complete an unterminated last event.
+    fn end(&mut self, clean: bool, sink: &mut Sink<'_>);
+}

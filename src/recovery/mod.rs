@@ -1,0 +1,6 @@
+//! PURE. The recovery core.
+
+pub mod settings;
+mod time;
+
+pub use time::Time;
