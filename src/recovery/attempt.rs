@@ -1,0 +1,406 @@
+//! One attempt, from its dispatch to its end.
+
+use super::{
+    Time, circuit, commit,
+    commons::Access,
+    event::{Command, Observation, Upstream},
+    generation::Generation,
+    ledger::Entry,
+    same_place::Place,
+    state::{Attempt, Finish, Outcome, State},
+    timers::{Clockwork, LastEvent, Phase, Timer},
+};
+use crate::{
+    proto::{
+        AttemptStarted, Executed, FinishReason, Mode, Progress, StoppedBy, generate_response::Frame,
+    },
+    protocol::{self, Delta},
+    verdict::{self, Class, Failure, Origin, Stage},
+};
+use std::time::Duration;
+
+/// `progress` is told at the first keepalive of a silence, then this often. Fixed.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+impl Generation {
+    /// The slot is held: debit, write it down, tell it, send.
+    pub(super) fn on_reserved(&mut self, now: Time, commons: &impl Access) {
+        let State::Reserving { target, credential } = self.state else {
+            return;
+        };
+        if now >= self.allowance.deadline {
+            self.commands.push_back(Command::Abort { condemn: false });
+            return self.stop_at_deadline(now, commons);
+        }
+        if !self.debit(commons) {
+            let last = self
+                .ledger
+                .last_failure()
+                .map(|(failure, ..)| failure.clone());
+            let failure = last.unwrap_or_else(|| {
+                super::generation::ours(Class::ExceedsLimit, "the scope's allowance is spent")
+            });
+            self.commands.push_back(Command::Abort { condemn: false });
+            return self.end_failed(now, failure, StoppedBy::Allowance, commons);
+        }
+        self.dispatch(now, target, credential, commons);
+    }
+
+    fn dispatch(&mut self, now: Time, index: usize, credential: usize, commons: &impl Access) {
+        let Some(target) = self.itinerary.targets().get(index).cloned() else {
+            return;
+        };
+        self.itinerary.visit(index);
+        self.attempts += 1;
+        self.credential = credential;
+        let first = self.attempts == 1;
+        commons.with(|commons| {
+            commons.begin(now, &target.name);
+            if first {
+                commons.first_attempt(now, &target.provider);
+            }
+        });
+        let mode = if first { Mode::First } else { Mode::Restart };
+        let waited = self.take_waited(now);
+        self.ledger.open(Entry {
+            attempt: self.attempts,
+            target: target.name.to_string(),
+            mode,
+            started: now,
+            ended: None,
+            first_token: None,
+            executed: Executed::No,
+            failure: None,
+            usage: None,
+            usage_estimated: false,
+            waited,
+        });
+        let left = self.attempts_left(commons);
+        self.tell(Frame::AttemptStarted(AttemptStarted {
+            attempt: self.attempts,
+            target: target.name.to_string(),
+            provider: target.provider.to_string(),
+            model: target.model.clone(),
+            mode: mode.into(),
+            fallback: index > 0,
+            allowance_left: left,
+        }));
+        if let Some(client) = &mut self.client {
+            client.previewed = false;
+        }
+        self.state = State::Running(Box::new(Attempt {
+            number: self.attempts,
+            clockwork: Clockwork::dispatched(now, target.timers, self.same_place.factor()),
+            finish: None,
+            usage: None,
+            model: target.model.clone(),
+            request_id: String::new(),
+            block: 0,
+            progress_told: None,
+        }));
+        self.observe(Observation::AttemptStarted {
+            attempt: self.attempts,
+            target: index,
+            mode,
+        });
+        self.commands.push_back(Command::Send {
+            attempt: self.attempts,
+            target: index,
+            credential: (target.credentials > 0).then_some(credential),
+        });
+    }
+
+    pub(super) fn on_upstream(
+        &mut self,
+        now: Time,
+        number: u32,
+        signal: Upstream<'_>,
+        commons: &impl Access,
+    ) {
+        // Attempts are fenced: what an ended one still had to say is not heard.
+        let Some(attempt) = self.running().filter(|attempt| attempt.number == number) else {
+            return;
+        };
+        match signal {
+            Upstream::Decoded(event) => self.on_decoded(now, event, commons),
+            Upstream::Sent => {
+                attempt.clockwork.sent(now);
+                self.executed(Executed::Maybe);
+            }
+            Upstream::Head { status, request_id } => {
+                attempt.clockwork.event(now, LastEvent::Head, false);
+                if let Some(id) = request_id {
+                    attempt.request_id = id.to_owned();
+                }
+                self.executed(Executed::Yes);
+                self.observe(Observation::Head { status });
+            }
+            Upstream::End => match attempt.finish {
+                Some(_) => self.accept(now, commons),
+                None => {
+                    let message = "the response ended without a finish reason";
+                    self.attempt_failed(now, premature(message), commons);
+                }
+            },
+            // After full terminal evidence an unclean end changes nothing.
+            Upstream::Failed(_) if attempt.finish.is_some() => self.accept(now, commons),
+            Upstream::Failed(failure) => self.attempt_failed(now, failure, commons),
+        }
+    }
+
+    fn executed(&mut self, executed: Executed) {
+        if let Some(entry) = self.ledger.current() {
+            entry.executed = executed;
+        }
+    }
+
+    fn on_decoded(&mut self, now: Time, event: protocol::Event<'_>, commons: &impl Access) {
+        let Some(attempt) = self.running() else {
+            return;
+        };
+        let finished = attempt.finish.is_some();
+        match event {
+            protocol::Event::Delta(delta) => self.on_delta(now, &delta, commons),
+            protocol::Event::Keepalive { content } => {
+                attempt.clockwork.event(now, LastEvent::Keepalive, content);
+                self.tell_progress(now);
+            }
+            protocol::Event::Usage(usage) => {
+                attempt.usage = Some(usage);
+                attempt.clockwork.event(now, LastEvent::Usage, true);
+            }
+            protocol::Event::Started { response_id, model } => {
+                if let Some(model) = model {
+                    model.clone_into(&mut attempt.model);
+                }
+                if let Some(id) = response_id
+                    && attempt.request_id.is_empty()
+                {
+                    id.clone_into(&mut attempt.request_id);
+                }
+            }
+            protocol::Event::Finish { reason, native } => {
+                attempt.finish = Some(Finish {
+                    reason,
+                    native: native.to_owned(),
+                });
+                attempt.clockwork.finish(now);
+                if self
+                    .itinerary
+                    .current()
+                    .is_some_and(|target| target.timers.tail.is_zero())
+                {
+                    self.accept(now, commons);
+                }
+            }
+            protocol::Event::End { .. } if finished => self.accept(now, commons),
+            protocol::Event::End { completes: true } => {
+                attempt.finish = Some(Finish {
+                    reason: FinishReason::Stop,
+                    native: String::new(),
+                });
+                self.accept(now, commons);
+            }
+            protocol::Event::End { completes: false } => {
+                let message = "the stream ended ([DONE]) without a finish reason";
+                self.attempt_failed(now, premature(message), commons);
+            }
+            protocol::Event::Error { json } => {
+                self.attempt_failed(now, verdict::inband::classify(json), commons);
+            }
+            protocol::Event::BadFinish { native } => {
+                self.attempt_failed(now, verdict::inband::bad_finish(native), commons);
+            }
+            protocol::Event::Undecodable(_) if finished => self.accept(now, commons),
+            protocol::Event::Undecodable(error) => {
+                self.attempt_failed(now, verdict::decode::classify(error), commons);
+            }
+        }
+    }
+
+    fn on_delta(&mut self, now: Time, delta: &Delta<'_>, commons: &impl Access) {
+        let block = self.transcript.append(delta);
+        let phase = match delta {
+            Delta::Text(_) | Delta::Refusal(_) => Phase::Text,
+            Delta::Reasoning(_) => Phase::Reasoning,
+            Delta::ToolCallStart { .. } | Delta::ToolArguments { .. } => Phase::ToolArguments,
+        };
+        let Some(attempt) = self.running() else {
+            return;
+        };
+        attempt.block = block;
+        attempt.progress_told = None;
+        if attempt.clockwork.substantive(now, phase) {
+            self.on_first_token(now);
+        }
+        if self.transcript.bytes() > self.params.max_message_bytes {
+            let message = format!(
+                "the message is larger than {} bytes",
+                self.params.max_message_bytes
+            );
+            let failure = Failure::new(Class::TooLarge, Origin::Us, Stage::Stream, message);
+            self.attempt_failed(now, failure, commons);
+        }
+    }
+
+    fn on_first_token(&mut self, now: Time) {
+        if let Some(entry) = self.ledger.current() {
+            entry.first_token = Some(now);
+        }
+        if !self.had_first_token {
+            self.had_first_token = true;
+            self.observe(Observation::FirstToken {
+                after: now.since(self.started),
+            });
+        }
+        if let Some(failed_at) = self.failed_at.take() {
+            self.observe(Observation::Recovered {
+                after: now.since(failed_at),
+            });
+        }
+    }
+
+    /// At the first keepalive of a silence, then every ten seconds of it, if the client keeps up.
+    fn tell_progress(&mut self, now: Time) {
+        let keeps_up = self
+            .client
+            .as_ref()
+            .is_some_and(|client| !client.has_control())
+            && !self.transcript.has_pending();
+        let Some(attempt) = self.running() else {
+            return;
+        };
+        let due = attempt
+            .progress_told
+            .is_none_or(|told| now.since(told) >= PROGRESS_EVERY);
+        if !due || !keeps_up || attempt.finish.is_some() {
+            return;
+        }
+        attempt.progress_told = Some(now);
+        let silent_for = now.since(attempt.clockwork.silent_since());
+        let progress = Progress {
+            attempt: attempt.number,
+            silent_for: Some(super::ledger::duration(silent_for)),
+        };
+        self.tell(Frame::Progress(progress));
+    }
+
+    pub(super) fn on_attempt_timer(&mut self, now: Time, timer: Timer, commons: &impl Access) {
+        let Some(attempt) = self.running() else {
+            return;
+        };
+        let (class, stage) = match timer {
+            Timer::Tail => return self.accept(now, commons),
+            Timer::Connect => (Class::TimeoutConnect, Stage::Connect),
+            Timer::FirstToken => (Class::TimeoutFirstToken, Stage::Request),
+            Timer::InterDelta | Timer::OpenBlock | Timer::NoProgress => {
+                (Class::Stall, Stage::Stream)
+            }
+        };
+        let origin = if timer == Timer::Connect {
+            Origin::Network
+        } else {
+            Origin::Provider
+        };
+        let failure = Failure::new(class, origin, stage, attempt.clockwork.explain(timer));
+        self.attempt_failed(now, failure, commons);
+    }
+
+    /// The evidence is complete: the attempt becomes the message, unless its tool calls are malformed.
+    fn accept(&mut self, now: Time, commons: &impl Access) {
+        let State::Running(attempt) = &mut self.state else {
+            return;
+        };
+        let Some(finish) = attempt.finish.clone() else {
+            return;
+        };
+        let usage = attempt.usage;
+        let mut closing = match commit::close(self.transcript.blocks(), &finish) {
+            Ok(closing) => closing,
+            Err(failure) => return self.attempt_failed(now, failure, commons),
+        };
+        closing.last.model = std::mem::take(&mut attempt.model);
+        closing.last.provider_request_id = std::mem::take(&mut attempt.request_id);
+        let output_bytes = self.transcript.output_bytes();
+        if let Some(entry) = self.ledger.current() {
+            entry.ended = Some(now);
+            entry.usage = usage;
+            entry.estimate_usage(output_bytes);
+            closing.last.usage = entry.usage;
+        }
+        if usage.is_none() {
+            closing.flag_usage_estimated();
+        }
+        closing.set_ledger(self.ledger.to_proto(self.params.wall_origin));
+        self.observe_attempt_ended();
+        if let Some(target) = self.itinerary.current() {
+            let name = std::sync::Arc::clone(&target.name);
+            commons.with(|commons| commons.succeed(&name));
+        }
+        self.commands.push_back(Command::Finish);
+        self.end(now, Outcome::Committed(Box::new(closing)), commons);
+    }
+
+    /// Closes the entry of the attempt in flight; where the attempt stood.
+    pub(super) fn close_running(
+        &mut self,
+        now: Time,
+        failure: &Failure,
+        commons: &impl Access,
+    ) -> Option<Place> {
+        let target = self.itinerary.current_index();
+        let attempt = self.running()?;
+        let place = Place {
+            phase: attempt.clockwork.phase,
+            block: attempt.block,
+            target,
+        };
+        let usage = attempt.usage;
+        let output_bytes = self.transcript.output_bytes();
+        if let Some(entry) = self.ledger.current() {
+            entry.ended = Some(now);
+            entry.failure = Some(failure.clone());
+            entry.usage = usage;
+            if failure.not_sent && entry.executed == Executed::Maybe {
+                entry.executed = Executed::No;
+            }
+            entry.estimate_usage(output_bytes);
+        }
+        self.observe_attempt_ended();
+        self.note_target(now, failure, commons);
+        Some(place)
+    }
+
+    /// What the failure says about the target, to all generations.
+    fn note_target(&mut self, now: Time, failure: &Failure, commons: &impl Access) {
+        let Some(target) = self.itinerary.current() else {
+            return;
+        };
+        let name = std::sync::Arc::clone(&target.name);
+        let circuit = self.params.policy.circuit;
+        commons.with(|commons| match failure.origin {
+            Origin::Provider | Origin::Network if circuit::counts(failure.class) => {
+                commons.fail(now, &name, &circuit);
+            }
+            Origin::Provider => commons.succeed(&name),
+            _ => commons.release(&name),
+        });
+    }
+
+    fn observe_attempt_ended(&mut self) {
+        let wall_origin = self.params.wall_origin;
+        if let Some(entry) = self.ledger.current() {
+            let entry = Box::new(entry.to_proto(wall_origin));
+            self.observe(Observation::AttemptEnded(entry));
+        }
+    }
+}
+
+fn premature(message: &str) -> Failure {
+    Failure::new(
+        Class::PrematureEof,
+        Origin::Provider,
+        Stage::Stream,
+        message,
+    )
+}

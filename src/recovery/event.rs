@@ -1,0 +1,165 @@
+//! What goes into a generation and what comes out.
+
+use std::time::Duration;
+
+use super::Time;
+use crate::{
+    proto::{self, Delivery, LedgerEntry, WaitSource, waiting},
+    protocol,
+    verdict::{Class, Failure},
+};
+
+/// An input. Every one is handled completely before the next.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The first RPC is there: `accepted` goes out and the first target is looked for.
+    Start,
+    /// A connection slot (and, where budgets match, a lease) is held for the reserved target.
+    Reserved,
+    /// The slot is not free yet; the generation stands in the queue.
+    Queued,
+    /// There is no slot and no place in the queue.
+    ReservationRefused(Failure),
+    /// Something about the exchange of `attempt`. Late ones (another attempt's) are ignored.
+    Upstream {
+        /// The attempt that the exchange was opened for.
+        attempt: u32,
+        /// What happened.
+        signal: Upstream<'a>,
+    },
+    /// The client acts on what it got.
+    Effects {
+        /// Up to this sequence number of its RPC.
+        through_sequence: u64,
+    },
+    /// The client ends the generation.
+    Cancel {
+        /// Why, in the client's words.
+        reason: &'a str,
+    },
+    /// The client broke the frame protocol; the generation is cancelled.
+    Violation(Failure),
+    /// The client's RPC was cancelled or lost.
+    ClientLost,
+    /// Another RPC takes over; it is given everything that is not void from the start.
+    Attach {
+        /// What it wants to see.
+        delivery: Delivery,
+        /// When its own deadline fires.
+        caller_deadline: Option<Time>,
+    },
+    /// All transcripts together have reached their bound and this one would pass it.
+    OutOfMemory,
+    /// The process is going down: what still runs then ends as draining.
+    Drain {
+        /// The end of the grace.
+        until: Time,
+    },
+    /// `poll_timeout` has come.
+    TimerDue,
+}
+
+/// What the driver saw of an exchange.
+#[derive(Debug)]
+pub enum Upstream<'a> {
+    /// The request was handed to a ready connection: from here on it may have left.
+    Sent,
+    /// A response head; the provider has the request.
+    Head {
+        /// The HTTP status.
+        status: u16,
+        /// The provider's request id, from its headers.
+        request_id: Option<&'a str>,
+    },
+    /// Decoded body bytes.
+    Decoded(protocol::Event<'a>),
+    /// The body ended as its framing says.
+    End,
+    /// The exchange failed, or its response was an error.
+    Failed(Failure),
+}
+
+/// What the driver has to do, in order.
+#[derive(Debug, PartialEq)]
+pub enum Command {
+    /// Get a connection slot (and a lease) for a target; answered by `Reserved`, `Queued` or
+    /// `ReservationRefused`. Replaces an earlier reservation.
+    Reserve {
+        /// Index into the route's targets.
+        target: usize,
+    },
+    /// Send the request, once, with the reserved slot.
+    Send {
+        /// The attempt; stamps every signal of the exchange.
+        attempt: u32,
+        /// Index into the route's targets.
+        target: usize,
+        /// Index into the provider's credentials, if it has any.
+        credential: Option<usize>,
+    },
+    /// End the exchange at once, and give up a reservation.
+    Abort {
+        /// The provider stalled: its connection takes no new requests.
+        condemn: bool,
+    },
+    /// The response was accepted: let the connection be used again.
+    Finish,
+    /// For telemetry.
+    Observe(Observation),
+}
+
+/// What telemetry is told.
+#[derive(Debug, PartialEq)]
+pub enum Observation {
+    /// A wait began.
+    Waiting {
+        /// What for.
+        reason: waiting::Reason,
+        /// How long it is expected to last.
+        expected: Option<Duration>,
+    },
+    /// An attempt was dispatched.
+    AttemptStarted {
+        /// Its number.
+        attempt: u32,
+        /// Index into the route's targets.
+        target: usize,
+        /// How it came about.
+        mode: proto::Mode,
+    },
+    /// A response head came.
+    Head {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The first substantive event of the generation's first attempt that had one.
+    FirstToken {
+        /// Since `accepted`.
+        after: Duration,
+    },
+    /// The first substantive event after a failure.
+    Recovered {
+        /// Since the failure was known.
+        after: Duration,
+    },
+    /// What an attempt had previewed is void.
+    PreviewReset {
+        /// The attempt.
+        attempt: u32,
+        /// Why.
+        class: Class,
+    },
+    /// An attempt ended.
+    AttemptEnded(Box<LedgerEntry>),
+    /// The generation ended.
+    Ended,
+}
+
+/// How long something was waited for, and who asked for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// The whole time before the attempt.
+    pub total: Duration,
+    /// Who asked for it.
+    pub source: WaitSource,
+}

@@ -1,0 +1,489 @@
+//! The generation: its inputs, its outputs, and the transitions that are not an attempt's own.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use super::{
+    Time,
+    backoff::Dice,
+    commons::Access,
+    delivery::Client,
+    event::{Command, Event, Observation, Waited},
+    ledger::{self, Ledger},
+    policy::{Itinerary, Pick, Target},
+    same_place::SamePlace,
+    scope::{Allowance, ScopeKey, TooManyScopes},
+    settings::Policy,
+    state::{Attempt, Outcome, State},
+    transcript::Transcript,
+};
+use crate::{
+    proto::{
+        Accepted, Delivery, Failed, StoppedBy, WaitSource, Waiting, generate_response::Frame,
+        waiting::Reason,
+    },
+    verdict::{Class, Failure, Origin, Stage},
+};
+
+/// What a generation is created with.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Its id.
+    pub id: String,
+    /// The route's targets in order; at least one.
+    pub targets: Arc<[Target]>,
+    /// The route's policy, tightened by the client's options.
+    pub policy: Policy,
+    /// Whether targets other than the first may be used.
+    pub fallback: bool,
+    /// What the first RPC wants to see.
+    pub delivery: Delivery,
+    /// How long it lives on without an RPC; zero: not at all.
+    pub detach_grace: Duration,
+    /// The largest message, in bytes.
+    pub max_message_bytes: usize,
+    /// How long a client may take nothing although something waits for it; zero: for ever.
+    pub client_idle: Duration,
+    /// The scope it belongs to.
+    pub scope: Option<ScopeKey>,
+    /// When the caller's gRPC deadline fires (less the time in which the ledger must still arrive).
+    pub caller_deadline: Option<Time>,
+    /// The wall clock at the origin of time, since the Unix epoch.
+    pub wall_origin: Duration,
+    /// Where its jitter comes from.
+    pub seed: u64,
+}
+
+/// One logical model call. See the module's head for the order of calls.
+#[derive(Debug)]
+pub struct Generation {
+    pub(super) params: Params,
+    pub(super) state: State,
+    pub(super) itinerary: Itinerary,
+    pub(super) same_place: SamePlace,
+    pub(super) dice: Dice,
+    pub(super) ledger: Ledger,
+    pub(super) transcript: Transcript,
+    pub(super) commands: VecDeque<Command>,
+    /// Allowance and deadline; the allowance of a scope is the scope's.
+    pub(super) allowance: Allowance,
+    pub(super) started: Time,
+    pub(super) attempts: u32,
+    /// The credential of the newest attempt.
+    pub(super) credential: usize,
+    /// Since when the next attempt is waited for, and on whose word.
+    pub(super) waiting: Option<(Time, WaitSource)>,
+    /// When the last failure became known, until output comes again.
+    pub(super) failed_at: Option<Time>,
+    pub(super) had_first_token: bool,
+    /// The client has claimed effects, confirmed or not.
+    pub(super) effects_claimed: bool,
+    /// Effects are confirmed: no restart any more.
+    pub(super) effects_confirmed: bool,
+    pub(super) client: Option<Client>,
+    /// Counts the RPCs; the newest one is the client.
+    pub(super) rpc: u64,
+    pub(super) caller_deadline: Option<Time>,
+    pub(super) detached_until: Option<Time>,
+    pub(super) drain_at: Option<Time>,
+}
+
+impl Generation {
+    /// Joins the scope, if there is one. Nothing happens before [`Event::Start`].
+    pub fn new(now: Time, params: Params, commons: &impl Access) -> Result<Self, TooManyScopes> {
+        let asked = Allowance {
+            left: params.policy.max_attempts,
+            deadline: now + params.policy.deadline,
+        };
+        let allowance = match &params.scope {
+            Some(key) => commons.with(|commons| commons.scopes.join(now, key, asked))?,
+            None => asked,
+        };
+        Ok(Self {
+            state: State::Idle,
+            itinerary: Itinerary::new(Arc::clone(&params.targets), params.fallback),
+            same_place: SamePlace::default(),
+            dice: Dice::new(params.seed),
+            ledger: Ledger::default(),
+            transcript: Transcript::default(),
+            commands: VecDeque::new(),
+            allowance,
+            started: now,
+            attempts: 0,
+            credential: 0,
+            waiting: None,
+            failed_at: None,
+            had_first_token: false,
+            effects_claimed: false,
+            effects_confirmed: false,
+            client: Some(Client::new(params.delivery)),
+            rpc: 1,
+            caller_deadline: params.caller_deadline,
+            detached_until: None,
+            drain_at: None,
+            params,
+        })
+    }
+
+    /// Takes one input. Commands, frames and the next time-out may have changed afterwards.
+    pub fn handle(&mut self, now: Time, event: Event<'_>, commons: &impl Access) {
+        match event {
+            Event::Upstream { attempt, signal } => self.on_upstream(now, attempt, signal, commons),
+            Event::Start => self.on_start(now, commons),
+            Event::Reserved => self.on_reserved(now, commons),
+            Event::Queued => self.on_queued(now),
+            Event::ReservationRefused(failure) => self.on_refused(now, failure, commons),
+            Event::Effects { through_sequence } => self.on_effects(now, through_sequence, commons),
+            Event::Cancel { reason } => self.on_cancel(now, reason, commons),
+            Event::Violation(failure) => self.stop(now, failure, StoppedBy::Client, commons),
+            Event::ClientLost => self.on_client_lost(now, commons),
+            Event::Attach {
+                delivery,
+                caller_deadline,
+            } => {
+                self.on_attach(now, delivery, caller_deadline, commons);
+            }
+            Event::OutOfMemory => self.on_out_of_memory(now, commons),
+            Event::Drain { until } => self.drain_at = Some(until),
+            Event::TimerDue => self.on_timer(now, commons),
+        }
+        self.note_pending(now);
+    }
+
+    /// The next command, in order.
+    pub fn poll_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// When [`Event::TimerDue`] is due, if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let idle = self
+            .client
+            .as_ref()
+            .and_then(|c| c.idle_deadline(self.params.client_idle));
+        let own = match &self.state {
+            State::Idle | State::Ended(_) => return idle,
+            State::Waiting { until, .. } => Some(*until),
+            State::Reserving { .. } => Some(self.allowance.deadline),
+            State::Running(attempt) => attempt.clockwork.next().map(|(due, _)| due),
+        };
+        [
+            idle,
+            own,
+            self.caller_deadline,
+            self.detached_until,
+            self.drain_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Whether there is a terminal frame.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, State::Ended(_))
+    }
+
+    /// The verdict that the RPC's status follows, once the generation has failed.
+    pub fn failed(&self) -> Option<&Failed> {
+        match &self.state {
+            State::Ended(Outcome::Failed(failed)) => Some(failed),
+            _ => None,
+        }
+    }
+
+    /// What the transcript takes in memory, about.
+    pub fn transcript_bytes(&self) -> usize {
+        self.transcript.bytes()
+    }
+
+    /// The number of the newest RPC.
+    pub fn rpc(&self) -> u64 {
+        self.rpc
+    }
+
+    fn on_start(&mut self, now: Time, commons: &impl Access) {
+        if !matches!(self.state, State::Idle) {
+            return;
+        }
+        let accepted = self.accepted(now, false, commons);
+        self.tell(accepted);
+        if now >= self.allowance.deadline {
+            let failure = ours(Class::Deadline, "the scope's deadline has passed");
+            return self.stop(now, failure, StoppedBy::Deadline, commons);
+        }
+        if self.attempts_left(commons) == 0 {
+            let failure = ours(Class::ExceedsLimit, "the scope's allowance is spent");
+            return self.stop(now, failure, StoppedBy::Allowance, commons);
+        }
+        let pick = commons.with(|commons| self.itinerary.first(now, commons));
+        self.go(now, pick, commons);
+    }
+
+    /// Goes where there is no failure of this generation that would say why not.
+    pub(super) fn go(&mut self, now: Time, pick: Pick, commons: &impl Access) {
+        match pick {
+            Pick::Now { target, credential } => self.reserve(target, credential),
+            Pick::Later { target, hold, .. } if hold.until < self.allowance.deadline => {
+                self.wait(now, target, hold.until, hold.supplied, Reason::Cooldown);
+            }
+            Pick::Later { hold, .. } => {
+                let wait = hold.until.since(now);
+                let message = format!("no target is usable; the soonest returns in {wait:?}");
+                let mut failure = ours(Class::NoTarget, message);
+                failure.wait = hold.supplied.then_some(wait);
+                self.stop(now, failure, StoppedBy::NoTarget, commons);
+            }
+            Pick::None => {
+                let failure = ours(Class::NoTarget, "no target of the route is usable");
+                self.stop(now, failure, StoppedBy::NoTarget, commons);
+            }
+        }
+    }
+
+    pub(super) fn reserve(&mut self, target: usize, credential: usize) {
+        self.state = State::Reserving { target, credential };
+        self.commands.push_back(Command::Reserve { target });
+    }
+
+    /// Waits until `until`, lengthened by jitter but not beyond the deadline, and tells so.
+    pub(super) fn wait(
+        &mut self,
+        now: Time,
+        target: usize,
+        until: Time,
+        supplied: bool,
+        reason: Reason,
+    ) {
+        let wait = until.since(now);
+        let jittered =
+            super::backoff::jittered(&self.params.policy.backoff, wait, self.dice.roll());
+        let last = self
+            .allowance
+            .deadline
+            .since(now)
+            .saturating_sub(Duration::from_millis(1));
+        let wait = jittered.min(last).max(wait);
+        let source = if supplied {
+            WaitSource::Provider
+        } else {
+            WaitSource::Backoff
+        };
+        self.waiting.get_or_insert((now, source)).1 = source;
+        self.state = State::Waiting {
+            target,
+            until: now + wait,
+        };
+        self.tell_waiting(reason, Some(wait));
+    }
+
+    fn on_queued(&mut self, now: Time) {
+        if matches!(self.state, State::Reserving { .. }) {
+            self.waiting.get_or_insert((now, WaitSource::Unspecified));
+            self.tell_waiting(Reason::Connection, None);
+        }
+    }
+
+    fn on_refused(&mut self, now: Time, failure: Failure, commons: &impl Access) {
+        if matches!(self.state, State::Reserving { .. }) {
+            self.stop(now, failure, StoppedBy::NoTarget, commons);
+        }
+    }
+
+    fn on_out_of_memory(&mut self, now: Time, commons: &impl Access) {
+        let message = "all transcripts together have reached limits.max_total_bytes";
+        let failure = Failure::new(Class::TooLarge, Origin::Us, Stage::Stream, message);
+        self.stop(now, failure, StoppedBy::NotRetryable, commons);
+    }
+
+    fn on_timer(&mut self, now: Time, commons: &impl Access) {
+        let passed = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        let idle = self
+            .client
+            .as_ref()
+            .and_then(|c| c.idle_deadline(self.params.client_idle));
+        if passed(idle) {
+            self.on_client_idle(now, commons);
+        }
+        if self.has_ended() {
+            return;
+        }
+        if passed(self.caller_deadline) {
+            let failure = ours(Class::Deadline, "the caller's deadline has come");
+            return self.stop(now, failure, StoppedBy::Deadline, commons);
+        }
+        if passed(self.detached_until) {
+            let failure = ours(Class::Cancelled, "nobody attached within detach_grace");
+            return self.stop(now, failure, StoppedBy::Client, commons);
+        }
+        if passed(self.drain_at) {
+            let failure = ours(Class::Draining, "the sidecar is shutting down");
+            return self.stop(now, failure, StoppedBy::Drain, commons);
+        }
+        match &self.state {
+            State::Waiting { target, until } if *until <= now => {
+                let target = *target;
+                let pick = commons.with(|c| self.itinerary.resume(now, target, c));
+                self.go_after_wait(now, pick, commons);
+            }
+            State::Reserving { .. } if now >= self.allowance.deadline => {
+                self.stop_at_deadline(now, commons);
+            }
+            State::Running(attempt) => {
+                if let Some((due, timer)) = attempt.clockwork.next()
+                    && due <= now
+                {
+                    self.on_attempt_timer(now, timer, commons);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn go_after_wait(&mut self, now: Time, pick: Pick, commons: &impl Access) {
+        match pick {
+            Pick::Later { hold, .. } if hold.until >= self.allowance.deadline => {
+                self.stop_at_deadline(now, commons);
+            }
+            pick => self.go(now, pick, commons),
+        }
+    }
+
+    /// The deadline came between attempts: the last verdict stands, if there is one.
+    pub(super) fn stop_at_deadline(&mut self, now: Time, commons: &impl Access) {
+        let last = self
+            .ledger
+            .last_failure()
+            .map(|(failure, ..)| failure.clone());
+        let failure = last.unwrap_or_else(|| {
+            ours(
+                Class::Deadline,
+                "the deadline passed before anything could be sent",
+            )
+        });
+        self.end_failed(now, failure, StoppedBy::Deadline, commons);
+    }
+
+    /// Ends the generation for a reason that is not the attempt's: what is in flight is ended at once
+    /// and its entry closed with the same verdict.
+    pub(super) fn stop(
+        &mut self,
+        now: Time,
+        failure: Failure,
+        by: StoppedBy,
+        commons: &impl Access,
+    ) {
+        if self.has_ended() {
+            return;
+        }
+        self.close_running(now, &failure, commons);
+        self.commands.push_back(Command::Abort { condemn: false });
+        self.end_failed(now, failure, by, commons);
+    }
+
+    /// There is a terminal frame from here on.
+    pub(super) fn end_failed(
+        &mut self,
+        now: Time,
+        failure: Failure,
+        by: StoppedBy,
+        commons: &impl Access,
+    ) {
+        let (attempt, target) = match self.ledger.last_failure() {
+            Some((last, attempt, target)) if *last == failure => (attempt, target),
+            _ => (0, ""),
+        };
+        let verdict = ledger::verdict(&failure, attempt, target);
+        let failed = Failed {
+            verdict: Some(verdict),
+            stopped_by: by.into(),
+            safe_to_send_again: !self.effects_claimed,
+            ledger: Some(self.ledger.to_proto(self.params.wall_origin)),
+        };
+        self.transcript.clear();
+        self.end(now, Outcome::Failed(Box::new(failed)), commons);
+    }
+
+    pub(super) fn end(&mut self, now: Time, outcome: Outcome, commons: &impl Access) {
+        self.state = State::Ended(outcome);
+        self.detached_until = None;
+        if let Some(key) = &self.params.scope {
+            commons.with(|commons| commons.scopes.leave(now, key));
+        }
+        self.commands
+            .push_back(Command::Observe(Observation::Ended));
+    }
+
+    pub(super) fn attempts_left(&self, commons: &impl Access) -> u32 {
+        match &self.params.scope {
+            Some(key) => commons
+                .with(|commons| commons.scopes.allowance(key))
+                .map_or(0, |allowance| allowance.left),
+            None => self.allowance.left,
+        }
+    }
+
+    /// Takes one attempt from the allowance; never given back. `false` if there was none.
+    pub(super) fn debit(&mut self, commons: &impl Access) -> bool {
+        match &self.params.scope {
+            Some(key) => commons.with(|commons| commons.scopes.debit(key)),
+            None => match self.allowance.left.checked_sub(1) {
+                Some(left) => {
+                    self.allowance.left = left;
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    pub(super) fn accepted(&self, now: Time, attached: bool, commons: &impl Access) -> Frame {
+        Frame::Accepted(Accepted {
+            generation_id: self.params.id.clone(),
+            allowance: self.attempts_left(commons),
+            deadline: Some(ledger::duration(self.allowance.deadline.since(now))),
+            attached,
+        })
+    }
+
+    pub(super) fn tell(&mut self, frame: Frame) {
+        if let Some(client) = &mut self.client {
+            client.push(frame);
+        }
+    }
+
+    fn tell_waiting(&mut self, reason: Reason, expected: Option<Duration>) {
+        self.tell(Frame::Waiting(Waiting {
+            reason: reason.into(),
+            budget: String::new(),
+            expected: expected.map(ledger::duration),
+        }));
+        self.observe(Observation::Waiting { reason, expected });
+    }
+
+    pub(super) fn observe(&mut self, observation: Observation) {
+        self.commands.push_back(Command::Observe(observation));
+    }
+
+    /// What was waited for the attempt that is being dispatched.
+    pub(super) fn take_waited(&mut self, now: Time) -> Waited {
+        self.waiting
+            .take()
+            .map(|(since, source)| Waited {
+                total: now.since(since),
+                source,
+            })
+            .unwrap_or_default()
+    }
+
+    pub(super) fn running(&mut self) -> Option<&mut Attempt> {
+        match &mut self.state {
+            State::Running(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+}
+
+/// A failure that is nobody's but ours or the caller's.
+pub(super) fn ours(class: Class, message: impl Into<String>) -> Failure {
+    Failure::new(class, Origin::Us, Stage::Admission, message)
+}

@@ -1,0 +1,174 @@
+//! The account of a generation: every attempt, whether it was executed, its verdict, tokens and waits.
+
+use std::time::Duration;
+
+use super::{Time, event::Waited};
+use crate::{
+    proto::{self, Executed, Mode, Usage},
+    verdict::Failure,
+};
+
+/// Bytes of text per token where a provider gave no count. An estimate, marked as one.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// One attempt.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// `provider/model`.
+    pub target: String,
+    /// How it came about.
+    pub mode: Mode,
+    /// When it was dispatched.
+    pub started: Time,
+    /// When it ended, once it has.
+    pub ended: Option<Time>,
+    /// When its first substantive event came.
+    pub first_token: Option<Time>,
+    /// Whether the provider has seen it.
+    pub executed: Executed,
+    /// Why it failed; none while it runs and when it was accepted.
+    pub failure: Option<Failure>,
+    /// What the provider counted, or an estimate.
+    pub usage: Option<Usage>,
+    /// Whether `usage` is an estimate.
+    pub usage_estimated: bool,
+    /// What was waited before it.
+    pub waited: Waited,
+}
+
+impl Entry {
+    /// Fills in an estimate where the provider gave no count but may have produced output.
+    pub fn estimate_usage(&mut self, output_bytes: usize) {
+        if self.usage.is_some() || self.executed != Executed::Yes || output_bytes == 0 {
+            return;
+        }
+        self.usage_estimated = true;
+        self.usage = Some(Usage {
+            output_tokens: (output_bytes as u64).div_ceil(BYTES_PER_TOKEN),
+            ..Usage::default()
+        });
+    }
+
+    /// The entry as the contract has it. `wall_origin` is the wall clock at the origin of time.
+    pub fn to_proto(&self, wall_origin: Duration) -> proto::LedgerEntry {
+        let started = wall_origin.saturating_add(self.started.since_origin());
+        proto::LedgerEntry {
+            attempt: self.attempt,
+            target: self.target.clone(),
+            mode: self.mode.into(),
+            started_at: Some(prost_types::Timestamp {
+                seconds: i64::try_from(started.as_secs()).unwrap_or(i64::MAX),
+                nanos: started.subsec_nanos() as i32,
+            }),
+            duration: self.ended.map(|ended| duration(ended.since(self.started))),
+            time_to_first_token: self.first_token.map(|at| duration(at.since(self.started))),
+            executed: self.executed.into(),
+            verdict: self
+                .failure
+                .as_ref()
+                .map(|f| verdict(f, self.attempt, &self.target)),
+            usage: self.usage,
+            usage_estimated: self.usage_estimated,
+            waited: (!self.waited.total.is_zero()).then(|| duration(self.waited.total)),
+            wait_source: self.waited.source.into(),
+        }
+    }
+}
+
+/// Every attempt of a generation.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    entries: Vec<Entry>,
+}
+
+impl Ledger {
+    /// Opens the entry of an attempt that is being dispatched.
+    pub fn open(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// The entry of the newest attempt.
+    pub fn current(&mut self) -> Option<&mut Entry> {
+        self.entries.last_mut()
+    }
+
+    /// The verdict of the newest attempt that failed, with its attempt and target.
+    pub fn last_failure(&self) -> Option<(&Failure, u32, &str)> {
+        self.entries.iter().rev().find_map(|e| {
+            e.failure
+                .as_ref()
+                .map(|f| (f, e.attempt, e.target.as_str()))
+        })
+    }
+
+    /// The account as the contract has it.
+    pub fn to_proto(&self, wall_origin: Duration) -> proto::Ledger {
+        let mut total = Usage::default();
+        let mut void = 0u64;
+        let mut waited = Duration::ZERO;
+        for entry in &self.entries {
+            waited = waited.saturating_add(entry.waited.total);
+            let Some(usage) = entry.usage else { continue };
+            add(&mut total, &usage);
+            if entry.failure.is_some() {
+                void = void.saturating_add(usage.output_tokens);
+            }
+        }
+        let sends = self
+            .entries
+            .iter()
+            .filter(|e| e.executed != Executed::No)
+            .count();
+        proto::Ledger {
+            entries: self
+                .entries
+                .iter()
+                .map(|e| e.to_proto(wall_origin))
+                .collect(),
+            attempts: self.entries.len() as u32,
+            sends: sends as u32,
+            total_usage: Some(total),
+            void_output_tokens: void,
+            waited: Some(duration(waited)),
+        }
+    }
+}
+
+/// A failure as the contract's verdict.
+pub fn verdict(failure: &Failure, attempt: u32, target: &str) -> proto::Verdict {
+    proto::Verdict {
+        class: failure.class.into(),
+        retryable: failure.retryable,
+        retry_after: failure.wait.map(duration),
+        http_status: failure.http_status.map(u32::from).unwrap_or_default(),
+        provider_code: failure.code.clone().unwrap_or_default(),
+        message: failure.message.clone(),
+        attempt,
+        target: target.to_owned(),
+        gate_reason: String::new(),
+    }
+}
+
+/// A duration as protobuf has it; absurd lengths saturate.
+pub fn duration(value: Duration) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: i64::try_from(value.as_secs()).unwrap_or(i64::MAX),
+        nanos: value.subsec_nanos() as i32,
+    }
+}
+
+fn add(total: &mut Usage, usage: &Usage) {
+    let sum = u64::saturating_add;
+    *total = Usage {
+        input_tokens: sum(total.input_tokens, usage.input_tokens),
+        output_tokens: sum(total.output_tokens, usage.output_tokens),
+        cache_read_input_tokens: sum(total.cache_read_input_tokens, usage.cache_read_input_tokens),
+        cache_write_input_tokens: sum(
+            total.cache_write_input_tokens,
+            usage.cache_write_input_tokens,
+        ),
+        reasoning_output_tokens: sum(total.reasoning_output_tokens, usage.reasoning_output_tokens),
+    };
+}

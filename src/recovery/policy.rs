@@ -1,0 +1,317 @@
+//! Do we try again, when, and where: the whole answer.
+//!
+//! | class | where to next |
+//! |---|---|
+//! | transport, stall, premature_eof, corrupt, timeout_connect, timeout_provider, provider_internal | two tries per target, then the next, cyclically; no backoff on a first visit |
+//! | rate_limited, overloaded | the same target while its wait is within `patience` and it was tried less than twice; else the next at once if there is one; else wait |
+//! | quota_exhausted, auth, permission, not_found, redirect_refused, exceeds_limit, timeout_first_token, and whatever is not transient of the rows above | the next only |
+//! | context_overflow | the next only, if its window is known to be larger |
+//! | content_filtered, invalid_request, malformed_output, too_large, unclassified | nowhere |
+
+use std::sync::Arc;
+
+use super::{
+    Time, circuit,
+    commons::Commons,
+    settings::{Policy, Timers},
+};
+use crate::verdict::{Class, Failure, Origin};
+
+/// Consecutive tries of one target before the next one is visited.
+const TRIES_PER_VISIT: u32 = 2;
+
+/// A target of the route, as far as recovery needs to know it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `provider/model`; also names its circuit.
+    pub name: Arc<str>,
+    /// The provider; also names its credentials and its retry budget.
+    pub provider: Arc<str>,
+    /// The model asked for.
+    pub model: String,
+    /// In tokens, where known.
+    pub context_window: Option<u64>,
+    /// Its timers.
+    pub timers: Timers,
+    /// How many credentials its provider has.
+    pub credentials: usize,
+}
+
+/// Where a class allows to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Two tries here, then the next.
+    Rotate,
+    /// Here while the wait is short, else the next.
+    Patience,
+    /// The next only.
+    Next,
+    /// The next only, if it has a larger context window.
+    Larger,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// The table of the module's head.
+pub fn placement(failure: &Failure, policy: &Policy) -> Placement {
+    use Class::*;
+    if !matches!(failure.origin, Origin::Provider | Origin::Network) {
+        return Placement::Nowhere;
+    }
+    match failure.class {
+        TimeoutFirstToken if !policy.replay_first_token => Placement::Next,
+        QuotaExhausted | Auth | Permission | NotFound | RedirectRefused | ExceedsLimit => {
+            Placement::Next
+        }
+        ContextOverflow => Placement::Larger,
+        RateLimited | Overloaded if failure.replayable() => Placement::Patience,
+        _ if failure.replayable() => Placement::Rotate,
+        RateLimited | Overloaded | ProviderInternal | TimeoutConnect | TimeoutFirstToken
+        | TimeoutProvider | Stall | Transport | PrematureEof | Corrupt => Placement::Next,
+        _ => Placement::Nowhere,
+    }
+}
+
+/// Not before `until`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// When it ends.
+    pub until: Time,
+    /// `true` if the provider asked for it, `false` if it is our own backoff.
+    pub supplied: bool,
+}
+
+/// What a generation has done at one target.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    /// Failures here, which set the next backoff.
+    pub failures: u32,
+    /// This generation goes there no more.
+    pub excluded: bool,
+    /// This generation goes there again after it.
+    pub hold: Hold,
+}
+
+/// Where the next attempt goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// There, now.
+    Now {
+        /// Index of the target.
+        target: usize,
+        /// Index of the credential.
+        credential: usize,
+    },
+    /// There, later.
+    Later {
+        /// Index of the target.
+        target: usize,
+        /// When, and on whose word.
+        hold: Hold,
+        /// A credential rests, rather than this generation backing off.
+        cooldown: bool,
+    },
+    /// Nowhere.
+    None,
+}
+
+/// A generation's way through the targets of its route.
+#[derive(Clone, Debug)]
+pub struct Itinerary {
+    targets: Arc<[Target]>,
+    tried: Vec<Tried>,
+    current: usize,
+    /// Consecutive tries of the current target.
+    visit: u32,
+}
+
+impl Itinerary {
+    /// Nothing was tried yet. Without `fallback` only the first target is ever tried.
+    pub fn new(targets: Arc<[Target]>, fallback: bool) -> Self {
+        let tried = (0..targets.len())
+            .map(|index| Tried {
+                excluded: index > 0 && !fallback,
+                ..Tried::default()
+            })
+            .collect();
+        Self {
+            targets,
+            tried,
+            current: 0,
+            visit: 0,
+        }
+    }
+
+    /// The targets, in the route's order.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// The target of the newest attempt.
+    pub fn current(&self) -> Option<&Target> {
+        self.targets.get(self.current)
+    }
+
+    /// The index of the newest attempt's target.
+    pub fn current_index(&self) -> usize {
+        self.current
+    }
+
+    /// How often the current target has failed this generation.
+    pub fn failures(&self) -> u32 {
+        self.tried.get(self.current).map_or(0, |t| t.failures)
+    }
+
+    /// An attempt goes to `target`.
+    pub fn visit(&mut self, target: usize) {
+        if target != self.current {
+            self.current = target;
+            self.visit = 0;
+        }
+        self.visit += 1;
+    }
+
+    /// The current target failed; this generation does not return before `hold` ends.
+    pub fn failed(&mut self, hold: Option<Hold>) {
+        if let Some(tried) = self.tried.get_mut(self.current) {
+            tried.failures = tried.failures.saturating_add(1);
+            if let Some(hold) = hold {
+                tried.hold = hold;
+            }
+        }
+    }
+
+    /// Where a generation starts.
+    pub fn first(&self, now: Time, commons: &mut Commons) -> Pick {
+        self.pick(now, self.cycle_from(self.current), commons)
+    }
+
+    /// Where to go after a wait for `target`: there, unless it became unusable meanwhile.
+    pub fn resume(&self, now: Time, target: usize, commons: &mut Commons) -> Pick {
+        match self.pick(now, std::iter::once(target), commons) {
+            Pick::Now { target, credential } => Pick::Now { target, credential },
+            _ => self.pick(now, self.cycle_from(target), commons),
+        }
+    }
+
+    /// Where to go after `failure` of the current target, whose hold has been noted.
+    pub fn next(
+        &mut self,
+        now: Time,
+        failure: &Failure,
+        policy: &Policy,
+        commons: &mut Commons,
+    ) -> Pick {
+        let here = self.current;
+        match placement(failure, policy) {
+            Placement::Nowhere => Pick::None,
+            Placement::Next => {
+                self.exclude(here);
+                self.pick(now, self.cycle_from(here + 1), commons)
+            }
+            Placement::Larger => {
+                self.exclude(here);
+                self.exclude_no_larger_than(here);
+                self.pick(now, self.cycle_from(here + 1), commons)
+            }
+            Placement::Rotate => {
+                if self.visit < TRIES_PER_VISIT && !self.is_shut(now, here, commons) {
+                    return self.pick(now, std::iter::once(here), commons);
+                }
+                self.pick(now, self.cycle_from(here + 1), commons)
+            }
+            Placement::Patience => {
+                let same = self.pick(now, std::iter::once(here), commons);
+                match same {
+                    Pick::Now { .. } => same,
+                    Pick::Later { hold, .. }
+                        if self.visit < TRIES_PER_VISIT
+                            && hold.until.since(now) <= policy.patience =>
+                    {
+                        same
+                    }
+                    _ => self.pick(now, self.cycle_from(here + 1), commons),
+                }
+            }
+        }
+    }
+
+    /// The first of `order` that is usable now; else the one that returns first. A shut circuit only
+    /// yields to another usable target: it never shuts the last one.
+    fn pick(&self, now: Time, order: impl Iterator<Item = usize>, commons: &mut Commons) -> Pick {
+        let mut shut = None;
+        let mut later: Option<(usize, Hold, bool)> = None;
+        for index in order {
+            let (Some(target), Some(tried)) = (self.targets.get(index), self.tried.get(index))
+            else {
+                continue;
+            };
+            if tried.excluded {
+                continue;
+            }
+            match commons.credential(now, &target.provider, target.credentials) {
+                Ok(credential) if tried.hold.until <= now => {
+                    let pick = Pick::Now {
+                        target: index,
+                        credential,
+                    };
+                    if !self.is_shut(now, index, commons) {
+                        return pick;
+                    }
+                    shut.get_or_insert(pick);
+                }
+                credential => {
+                    let rest = credential
+                        .err()
+                        .map(|c| Hold {
+                            until: c.until,
+                            supplied: c.supplied,
+                        })
+                        .filter(|rest| rest.until >= tried.hold.until);
+                    let hold = rest.unwrap_or(tried.hold);
+                    if later.is_none_or(|(_, soonest, _)| hold.until < soonest.until) {
+                        later = Some((index, hold, rest.is_some()));
+                    }
+                }
+            }
+        }
+        match (shut, later) {
+            (Some(pick), _) => pick,
+            (None, Some((target, hold, cooldown))) => Pick::Later {
+                target,
+                hold,
+                cooldown,
+            },
+            (None, None) => Pick::None,
+        }
+    }
+
+    fn is_shut(&self, now: Time, index: usize, commons: &Commons) -> bool {
+        self.targets
+            .get(index)
+            .is_some_and(|t| matches!(commons.gate(now, &t.name), circuit::Gate::Open(_)))
+    }
+
+    /// All targets once, from `start` on.
+    fn cycle_from(&self, start: usize) -> impl Iterator<Item = usize> + use<> {
+        let count = self.targets.len().max(1);
+        (0..count).map(move |step| (start + step) % count)
+    }
+
+    fn exclude(&mut self, index: usize) {
+        if let Some(tried) = self.tried.get_mut(index) {
+            tried.excluded = true;
+        }
+    }
+
+    fn exclude_no_larger_than(&mut self, here: usize) {
+        let window = |index: usize| self.targets.get(index).and_then(|t| t.context_window);
+        let mine = window(here);
+        let small: Vec<usize> = (0..self.targets.len())
+            .filter(|&index| !matches!((mine, window(index)), (Some(a), Some(b)) if b > a))
+            .collect();
+        for index in small {
+            self.exclude(index);
+        }
+    }
+}

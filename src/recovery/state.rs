@@ -1,0 +1,92 @@
+//! Where a generation stands.
+//!
+//! ```text
+//!              Start
+//!                │
+//!                ▼            slot not free: Queued
+//!   ┌────────▶ choose ──────▶ Reserving ◀──┐
+//!   │            │               │   └─────┘
+//!   │   not yet  │               │ Reserved: debit, ledger, AttemptStarted, Send
+//!   │            ▼               ▼
+//!   │ TimerDue Waiting        Running ── Sent ─ Head ─ Decoded* ─┐
+//!   └────────────┘               │                              │
+//!                ▲               │ failure                      │ terminal evidence,
+//!                │   replay:     ▼                              │ tail over
+//!                └─ PreviewReset ┤                              ▼
+//!                                │ stop                      accept
+//!                                ▼                              │
+//!                             Ended(Failed)  ◀─ malformed ──────┤
+//!                                ▲                              ▼
+//!       Cancel, ClientLost, Violation, Drain,            Ended(Committed)
+//!       deadline, client_idle: from everywhere
+//! ```
+//!
+//! Legend: boxes are variants of [`State`], `choose` is `next.rs` over `policy.rs`; `Running` owns the
+//! [`Attempt`]. Nothing leaves `Ended`; an attached client is only given what is there.
+
+use super::{Time, commit::Closing, timers::Clockwork};
+use crate::proto::{Failed, FinishReason, Usage};
+
+/// The state of a generation.
+#[derive(Debug)]
+pub(super) enum State {
+    /// Created; `Start` has not come.
+    Idle,
+    /// Nothing is sent until a time has come.
+    Waiting {
+        /// Where it will go then.
+        target: usize,
+        /// When.
+        until: Time,
+    },
+    /// A connection slot was asked for.
+    Reserving {
+        /// For this target.
+        target: usize,
+        /// To be used with this credential.
+        credential: usize,
+    },
+    /// An attempt is in flight.
+    Running(Box<Attempt>),
+    /// There is a terminal frame.
+    Ended(Outcome),
+}
+
+/// How a generation ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// With a message.
+    Committed(Box<Closing>),
+    /// Without.
+    Failed(Box<Failed>),
+}
+
+/// The attempt in flight.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Its timers.
+    pub clockwork: Clockwork,
+    /// The finish reason, once it has come.
+    pub finish: Option<Finish>,
+    /// The last usage the provider gave.
+    pub usage: Option<Usage>,
+    /// The model as the provider reports it.
+    pub model: String,
+    /// The provider's request id, else its response id.
+    pub request_id: String,
+    /// The index of the newest block.
+    pub block: usize,
+    /// When `progress` was last told in the current silence.
+    pub progress_told: Option<Time>,
+}
+
+/// A finish reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finish {
+    /// In the contract's words.
+    pub reason: FinishReason,
+    /// In the provider's.
+    pub native: String,
+}

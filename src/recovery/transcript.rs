@@ -1,0 +1,303 @@
+//! The message a generation accumulates, and what a client has been given of it.
+//!
+//! Delivery is a cursor, not a queue: each block knows how much of it was delivered, and a short list
+//! says which blocks have more. A client that keeps up is given one token at a time; one that lags is
+//! given what has come since, as one delta. A reset drops what was not delivered.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::{
+    proto::{ToolCallStart, delta},
+    protocol::Delta,
+};
+
+/// The largest piece of text in one delta, in bytes; frames stay under 1 MiB.
+pub const MAX_DELTA_BYTES: usize = 512 << 10;
+
+/// What a block costs beside its text, so that a flood of tiny blocks is bounded too.
+const BLOCK_OVERHEAD: usize = 128;
+
+/// What a block holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Text of the answer.
+    Text,
+    /// Reasoning.
+    Reasoning,
+    /// A refusal.
+    Refusal,
+    /// A tool call; the block's text is its arguments.
+    ToolCall {
+        /// The provider's id, or a made-up one.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+}
+
+/// One block of the message.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// What it holds.
+    pub kind: Kind,
+    /// Its text, exactly as streamed.
+    pub text: String,
+    /// How much of the text was delivered.
+    delivered: usize,
+    /// Whether a tool call's start was delivered.
+    announced: bool,
+    /// Whether the block stands in the list of blocks with more to deliver.
+    listed: bool,
+}
+
+/// The message of the current attempt.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    blocks: Vec<Block>,
+    bytes: usize,
+    pending: VecDeque<usize>,
+    /// The block of each tool call.
+    calls: HashMap<u32, usize>,
+}
+
+impl Transcript {
+    /// Appends a piece of output; the index of its block.
+    pub fn append(&mut self, delta: &Delta<'_>) -> usize {
+        match *delta {
+            Delta::Text(text) => self.append_text(&Kind::Text, text),
+            Delta::Reasoning(text) => self.append_text(&Kind::Reasoning, text),
+            Delta::Refusal(text) => self.append_text(&Kind::Refusal, text),
+            Delta::ToolCallStart { call, id, name } => {
+                self.bytes += id.len() + name.len();
+                let kind = Kind::ToolCall {
+                    id: id.to_owned(),
+                    name: name.to_owned(),
+                };
+                let index = self.open(kind);
+                self.calls.insert(call, index);
+                self.list(index);
+                index
+            }
+            Delta::ToolArguments { call, fragment } => {
+                let index = self.calls.get(&call).copied().unwrap_or_else(|| {
+                    self.open(Kind::ToolCall {
+                        id: String::new(),
+                        name: String::new(),
+                    })
+                });
+                self.calls.insert(call, index);
+                self.push(index, fragment);
+                index
+            }
+        }
+    }
+
+    /// The blocks, in order.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of output, for estimates of tokens.
+    pub fn output_bytes(&self) -> usize {
+        self.blocks.iter().map(|block| block.text.len()).sum()
+    }
+
+    /// Drops everything, delivered or not.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Sets the cursor back to the start.
+    pub fn rewind(&mut self) {
+        self.pending.clear();
+        for (index, block) in self.blocks.iter_mut().enumerate() {
+            block.delivered = 0;
+            block.announced = false;
+            block.listed = true;
+            self.pending.push_back(index);
+        }
+    }
+
+    /// `true` if the cursor is not at the end.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// What lies between the cursor and the end, as far as one delta can hold it: the block's index
+    /// and its content.
+    pub fn next_delta(&mut self) -> Option<(u32, delta::Content)> {
+        loop {
+            let index = *self.pending.front()?;
+            let Some(block) = self.blocks.get_mut(index) else {
+                self.pending.pop_front();
+                continue;
+            };
+            let content = block.next_content();
+            if block.is_delivered() {
+                block.listed = false;
+                self.pending.pop_front();
+            }
+            if let Some(content) = content {
+                return Some((index as u32, content));
+            }
+        }
+    }
+
+    fn append_text(&mut self, kind: &Kind, text: &str) -> usize {
+        let index = match self.blocks.last() {
+            Some(block) if block.kind == *kind => self.blocks.len() - 1,
+            _ => self.open(kind.clone()),
+        };
+        self.push(index, text);
+        index
+    }
+
+    fn open(&mut self, kind: Kind) -> usize {
+        self.bytes += BLOCK_OVERHEAD;
+        self.blocks.push(Block {
+            kind,
+            text: String::new(),
+            delivered: 0,
+            announced: false,
+            listed: false,
+        });
+        self.blocks.len() - 1
+    }
+
+    fn push(&mut self, index: usize, text: &str) {
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.text.push_str(text);
+            self.bytes += text.len();
+        }
+        self.list(index);
+    }
+
+    fn list(&mut self, index: usize) {
+        if let Some(block) = self.blocks.get_mut(index)
+            && !block.listed
+        {
+            block.listed = true;
+            self.pending.push_back(index);
+        }
+    }
+}
+
+impl Block {
+    fn is_delivered(&self) -> bool {
+        let start_due = matches!(self.kind, Kind::ToolCall { .. }) && !self.announced;
+        !start_due && self.delivered == self.text.len()
+    }
+
+    fn next_content(&mut self) -> Option<delta::Content> {
+        if let Kind::ToolCall { id, name, .. } = &self.kind
+            && !self.announced
+        {
+            self.announced = true;
+            let start = ToolCallStart {
+                id: id.clone(),
+                name: name.clone(),
+            };
+            return Some(delta::Content::ToolCall(start));
+        }
+        let rest = self.text.get(self.delivered..).unwrap_or_default();
+        if rest.is_empty() {
+            return None;
+        }
+        let piece = split_at_most(rest, MAX_DELTA_BYTES).to_owned();
+        self.delivered += piece.len();
+        Some(match self.kind {
+            Kind::Text => delta::Content::Text(piece),
+            Kind::Reasoning => delta::Content::Reasoning(piece),
+            Kind::Refusal => delta::Content::Refusal(piece),
+            Kind::ToolCall { .. } => delta::Content::ToolArguments(piece),
+        })
+    }
+}
+
+/// The longest prefix of `text` of at most `max` bytes that ends at a character boundary.
+pub fn split_at_most(text: &str, max: usize) -> &str {
+    text.get(..text.floor_char_boundary(max)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(content: Option<(u32, delta::Content)>) -> Option<(u32, String)> {
+        match content {
+            Some((block, delta::Content::Text(t) | delta::Content::ToolArguments(t))) => {
+                Some((block, t))
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_reader_that_keeps_up_gets_every_piece_and_one_that_lags_gets_them_merged() {
+        let mut transcript = Transcript::default();
+        transcript.append(&Delta::Text("a"));
+        assert_eq!(text(transcript.next_delta()), Some((0, "a".into())));
+        assert_eq!(transcript.next_delta(), None);
+        transcript.append(&Delta::Text("b"));
+        transcript.append(&Delta::Text("c"));
+        assert_eq!(text(transcript.next_delta()), Some((0, "bc".into())));
+        assert!(!transcript.has_pending());
+    }
+
+    #[test]
+    fn a_change_of_kind_opens_a_new_block_and_calls_are_kept_apart() {
+        let mut transcript = Transcript::default();
+        transcript.append(&Delta::Reasoning("r"));
+        transcript.append(&Delta::Text("t"));
+        transcript.append(&Delta::ToolCallStart {
+            call: 0,
+            id: "a",
+            name: "f",
+        });
+        transcript.append(&Delta::ToolCallStart {
+            call: 1,
+            id: "b",
+            name: "g",
+        });
+        transcript.append(&Delta::ToolArguments {
+            call: 0,
+            fragment: "{}",
+        });
+        transcript.append(&Delta::ToolArguments {
+            call: 1,
+            fragment: "[]",
+        });
+        let texts: Vec<&str> = transcript
+            .blocks()
+            .iter()
+            .map(|b| b.text.as_str())
+            .collect();
+        assert_eq!(texts, ["r", "t", "{}", "[]"]);
+    }
+
+    #[test]
+    fn rewinding_gives_everything_again() {
+        let mut transcript = Transcript::default();
+        transcript.append(&Delta::Text("abc"));
+        transcript.next_delta();
+        transcript.rewind();
+        assert_eq!(text(transcript.next_delta()), Some((0, "abc".into())));
+    }
+
+    #[test]
+    fn a_large_backlog_is_cut_at_character_boundaries() {
+        let mut transcript = Transcript::default();
+        transcript.append(&Delta::Text(&"ä".repeat(MAX_DELTA_BYTES)));
+        let mut total = 0;
+        while let Some((_, piece)) = text(transcript.next_delta()) {
+            assert!(piece.len() <= MAX_DELTA_BYTES);
+            total += piece.len();
+        }
+        assert_eq!(total, 2 * MAX_DELTA_BYTES);
+    }
+}
