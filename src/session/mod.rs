@@ -1,0 +1,159 @@
+//! IO. One generation at work: the core behind its lock, the driver that carries out its commands, and
+//! the view that an RPC has of it.
+//!
+//! Owns a generation's task, its exchange and its decoder. Decides nothing: every decision is the
+//! core's. A session has one lock, its own, held for the handling of one read or one frame and never
+//! across an await.
+
+mod driver;
+mod environment;
+mod plan;
+mod registry;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+pub use environment::{Environment, Memory};
+pub use plan::{Plan, PlannedTarget};
+pub use registry::{Registry, StartOutcome};
+
+use crate::{
+    proto::Failed,
+    recovery::{Event, Generation, Next},
+};
+use driver::Driver;
+
+/// A running or kept generation.
+pub struct Session {
+    /// The generation's id.
+    pub id: String,
+    /// The client's idempotency key, if it gave one.
+    pub request_id: Option<String>,
+    /// Tells two starts with the same request id apart.
+    pub body_hash: u64,
+    environment: Arc<Environment>,
+    plan: Arc<Plan>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    core: Generation,
+    /// The RPC that waits for a frame.
+    client: Option<Waker>,
+    /// The driver, while it waits.
+    driver: Option<Waker>,
+    driving: bool,
+    crashed: bool,
+    /// What of the transcript is counted in the environment's memory.
+    counted: usize,
+}
+
+/// What an RPC gets from its session.
+pub enum Polled {
+    /// What the core says.
+    Next(Next),
+    /// The driver died of a bug of ours; the RPC owes its client an end.
+    Crashed,
+}
+
+impl Session {
+    /// A session that is not driven yet.
+    pub fn new(
+        id: String,
+        request_id: Option<String>,
+        body_hash: u64,
+        core: Generation,
+        plan: Arc<Plan>,
+        environment: Arc<Environment>,
+    ) -> Arc<Self> {
+        let inner = Inner {
+            core,
+            client: None,
+            driver: None,
+            driving: false,
+            crashed: false,
+            counted: 0,
+        };
+        Arc::new(Self { id, request_id, body_hash, environment, plan, inner: Mutex::new(inner) })
+    }
+
+    /// Hands an event from outside (a client, a drain) to the core.
+    pub fn handle(self: &Arc<Self>, event: Event<'_>) {
+        let wakers = {
+            let mut inner = self.lock();
+            let now = self.environment.clock.now();
+            inner.core.handle(now, event, &*self.environment);
+            inner.count(&self.environment.memory);
+            if !inner.driving && !inner.crashed {
+                inner.driving = true;
+                let driver = Driver::new(Arc::clone(self));
+                self.environment.tasks.spawn(driver.run());
+            }
+            [inner.driver.take(), inner.client.take()]
+        };
+        for waker in wakers.into_iter().flatten() {
+            waker.wake();
+        }
+    }
+
+    /// The RPC number `rpc` is gone. Ignored if another one has taken over.
+    pub fn client_lost(self: &Arc<Self>, rpc: u64) {
+        if self.lock().core.rpc() == rpc {
+            self.handle(Event::ClientLost);
+        }
+    }
+
+    /// The next frame of RPC number `rpc`.
+    pub fn poll_next(&self, cx: &mut Context<'_>, rpc: u64) -> Poll<Polled> {
+        let mut inner = self.lock();
+        if inner.crashed {
+            return Poll::Ready(Polled::Crashed);
+        }
+        match inner.core.next_frame(self.environment.clock.now(), rpc) {
+            Next::Pending => {
+                inner.client = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            next => Poll::Ready(Polled::Next(next)),
+        }
+    }
+
+    /// The number of the newest RPC.
+    pub fn rpc(&self) -> u64 {
+        self.lock().core.rpc()
+    }
+
+    /// How the generation failed, once it has.
+    pub fn failed(&self) -> Option<Failed> {
+        self.lock().core.failed().cloned()
+    }
+
+    /// Whether there is a terminal frame.
+    pub fn has_ended(&self) -> bool {
+        let inner = self.lock();
+        inner.crashed || inner.core.has_ended()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Keeps the environment's count of transcript bytes true; whether it is over its bound.
+    fn count(&mut self, memory: &Memory) -> bool {
+        let bytes = self.core.transcript_bytes();
+        let over = memory.change(self.counted, bytes);
+        self.counted = bytes;
+        over
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.environment.memory.change(inner.counted, 0);
+    }
+}
