@@ -4,7 +4,9 @@
 //! An adapter knows nothing of retries, timers or clients. Adding a provider is one folder here and
 //! one line in the registry.
 
+pub mod adapter;
 mod event;
+pub mod openai_chat;
 
 pub use event::{DecodeError, Delta, Event};
 

@@ -1,0 +1,207 @@
+//! The seam of a provider protocol, and the registry of those that are built.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::{Dialect, Protocol, openai_chat::OpenaiChat};
+use crate::proto::Conversation;
+
+/// One provider protocol: how a request is written and authorised.
+///
+/// Stateless and pure: the same input gives the same bytes, always.
+pub trait Adapter: Send + Sync {
+    /// Writes the request of one attempt. A replay sends the same value again, byte for byte.
+    ///
+    /// # Errors
+    /// [`RequestError`], naming the field, where the input is wrong or the protocol has no form for it.
+    /// Nothing is ever left out or changed silently.
+    fn request(&self, input: RequestInput<'_>) -> Result<AdapterRequest, RequestError>;
+
+    /// Adds `credential` to `headers`, marked as sensitive.
+    ///
+    /// # Errors
+    /// [`CredentialError`] if it cannot stand in a header.
+    fn authorize(
+        &self,
+        dialect: Dialect,
+        credential: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<(), CredentialError>;
+}
+
+/// The adapter of `protocol`; `None` where it is not built yet or unspecified.
+pub fn adapter(protocol: Protocol) -> Option<&'static dyn Adapter> {
+    match protocol {
+        Protocol::OpenaiChat => Some(&OpenaiChat),
+        Protocol::Unspecified
+        | Protocol::OpenaiResponses
+        | Protocol::AnthropicMessages
+        | Protocol::Gemini
+        | Protocol::BedrockConverse
+        | Protocol::Ollama => None,
+    }
+}
+
+/// The adapter of a native body's `protocol` field.
+///
+/// # Errors
+/// Invalid if the field is unset or unknown, not built yet for the protocols of later versions.
+pub fn native_adapter(protocol: i32) -> Result<&'static dyn Adapter, RequestError> {
+    const FIELD: &str = "native.protocol";
+    let protocol = match Protocol::try_from(protocol) {
+        Ok(Protocol::Unspecified) => return Err(RequestError::invalid(FIELD, "must be set")),
+        Ok(protocol) => protocol,
+        Err(_) => {
+            return Err(RequestError::invalid(
+                FIELD,
+                "is not a protocol of this contract",
+            ));
+        }
+    };
+    adapter(protocol).ok_or_else(|| {
+        RequestError::not_built_yet(
+            FIELD,
+            format!("{} is not built yet", protocol.as_str_name()),
+        )
+    })
+}
+
+/// What a request is written from.
+#[derive(Clone, Copy)]
+pub struct RequestInput<'a> {
+    /// What the client sent.
+    pub source: Source<'a>,
+    /// The target's model, as the provider names it.
+    pub model: &'a str,
+    /// The target's deviations from the protocol.
+    pub dialect: Dialect,
+}
+
+/// The input of a generation.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// Provider-neutral.
+    Conversation(&'a Conversation),
+    /// The JSON of a native body of the adapter's own protocol.
+    Native(&'a Bytes),
+}
+
+/// A request, complete but for host, credential and the provider's fixed headers.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AdapterRequest {
+    /// Path below the provider's base URL, with its leading slash.
+    pub path: String,
+    /// What the protocol needs: content type and accepted type.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl fmt::Debug for AdapterRequest {
+    /// Not the body: it holds the prompt.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdapterRequest")
+            .field("path", &self.path)
+            .field("headers", &self.headers)
+            .field("body_len", &self.body.len())
+            .finish()
+    }
+}
+
+/// Why no request can be written: which field, and what is wrong with it. Carries no content.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct RequestError {
+    /// Whose fault it is.
+    pub kind: RequestErrorKind,
+    /// Path below `Start`, e.g. `conversation.messages[2].parts[0].media`.
+    pub field: String,
+    /// For a person, to be read after the field.
+    pub reason: String,
+}
+
+/// Kinds of [`RequestError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestErrorKind {
+    /// INVALID_ARGUMENT: wrong, or without a form in the target's protocol.
+    Invalid,
+    /// UNIMPLEMENTED: right, but of a later version.
+    NotBuiltYet,
+}
+
+impl RequestError {
+    /// `field` is wrong, or the protocol has no form for it.
+    pub fn invalid(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            kind: RequestErrorKind::Invalid,
+            field: field.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// `field` is of a later version.
+    pub fn not_built_yet(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            kind: RequestErrorKind::NotBuiltYet,
+            field: field.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// The same error, its field seen from one level further out.
+    pub fn within(mut self, outer: impl fmt::Display) -> Self {
+        self.field = format!("{outer}.{}", self.field);
+        self
+    }
+}
+
+/// A credential that cannot stand in a header. Does not say more: it is a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the credential holds characters that cannot stand in an HTTP header")]
+pub struct CredentialError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_openai_chat_is_built() {
+        let built = (0..=6)
+            .filter_map(|number| Protocol::try_from(number).ok())
+            .filter(|protocol| adapter(*protocol).is_some())
+            .collect::<Vec<_>>();
+        assert_eq!(built, [Protocol::OpenaiChat]);
+    }
+
+    #[test]
+    fn a_native_protocol_of_a_later_version_is_told_from_a_wrong_one() {
+        let kind = |protocol| native_adapter(protocol).err().map(|error| error.kind);
+        assert_eq!(kind(Protocol::OpenaiChat as i32), None);
+        assert_eq!(
+            kind(Protocol::Gemini as i32),
+            Some(RequestErrorKind::NotBuiltYet)
+        );
+        assert_eq!(kind(0), Some(RequestErrorKind::Invalid));
+        assert_eq!(kind(99), Some(RequestErrorKind::Invalid));
+    }
+
+    #[test]
+    fn an_error_names_the_field_and_the_reason() {
+        let error = RequestError::invalid("media.uri", "must be set").within("parts[0]");
+        assert_eq!(error.to_string(), "parts[0].media.uri: must be set");
+    }
+
+    #[test]
+    fn a_request_is_printed_without_its_body() {
+        let request = AdapterRequest {
+            path: "/chat/completions".into(),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(b"a secret prompt"),
+        };
+        let printed = format!("{request:?}");
+        assert!(printed.contains("body_len: 15"), "{printed}");
+        assert!(!printed.contains("secret"), "{printed}");
+    }
+}

@@ -1,0 +1,336 @@
+//! The body of a conversation. Its members come in a fixed order, so equal input gives equal bytes.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::value::RawValue;
+
+use super::{
+    message::{self, WireMessage},
+    native::with_usage,
+    raw::{self, Object},
+};
+use crate::{
+    proto::{Conversation, ResponseFormat, Sampling, Tool, ToolChoice, tool_choice::Mode},
+    protocol::{Dialect, adapter::RequestError},
+};
+
+/// Members of `provider_options_json` at most; the largest request has about 40.
+const MAX_OPTIONS: usize = 256;
+
+/// Members that `provider_options_json` must not hold: they are not the client's to choose there.
+const RESERVED: [&str; 4] = ["model", "messages", "stream", "n"];
+
+/// The body to send for `conversation`.
+pub(super) fn body(
+    conversation: &Conversation,
+    model: &str,
+    dialect: Dialect,
+) -> Result<Bytes, RequestError> {
+    let sampling = conversation.sampling.clone().unwrap_or_default();
+    check_sampling(&sampling).map_err(|error| error.within("sampling"))?;
+    let options = Options::parse(&conversation.provider_options_json)?;
+    let body = Body {
+        model,
+        messages: message::all(conversation, dialect)?,
+        tools: tools(&conversation.tools)?,
+        tool_choice: conversation
+            .tool_choice
+            .as_ref()
+            .map_or(Ok(None), tool_choice)
+            .map_err(|error| error.within("tool_choice"))?,
+        max_tokens_name: match dialect {
+            // OpenAI's reasoning models refuse `max_tokens`; the others do not all know the new name.
+            Dialect::Openai | Dialect::Azure => "max_completion_tokens",
+            Dialect::Openrouter | Dialect::Vllm => "max_tokens",
+        },
+        sampling,
+        response_format: conversation
+            .response_format
+            .as_ref()
+            .map_or(Ok(None), response_format)
+            .map_err(|error| error.within("response_format"))?,
+        reasoning_effort: Some(conversation.reasoning_effort.as_str())
+            .filter(|effort| !effort.is_empty()),
+        options,
+    };
+    serde_json::to_vec(&body)
+        .map(Bytes::from)
+        .map_err(|error| RequestError::invalid("messages", error.to_string()))
+}
+
+/// JSON has no NaN and no infinity. Other bounds are the provider's to judge.
+fn check_sampling(sampling: &Sampling) -> Result<(), RequestError> {
+    for (field, value) in [
+        ("temperature", sampling.temperature),
+        ("top_p", sampling.top_p),
+    ] {
+        if value.is_some_and(|value| !value.is_finite()) {
+            return Err(RequestError::invalid(field, "must be a finite number"));
+        }
+    }
+    match sampling.max_output_tokens {
+        Some(0) => Err(RequestError::invalid(
+            "max_output_tokens",
+            "must be at least 1",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn tools(tools: &[Tool]) -> Result<Vec<WireTool<'_>>, RequestError> {
+    tools
+        .iter()
+        .enumerate()
+        .map(|(index, tool)| {
+            WireTool::new(tool).map_err(|error| error.within(format_args!("tools[{index}]")))
+        })
+        .collect()
+}
+
+fn tool_choice(choice: &ToolChoice) -> Result<Option<WireToolChoice<'_>>, RequestError> {
+    let mode = Mode::try_from(choice.mode)
+        .map_err(|_| RequestError::invalid("mode", "is not a mode of this contract"))?;
+    match (mode, choice.name.is_empty()) {
+        (Mode::Tool, true) => Err(RequestError::invalid("name", "must be set with MODE_TOOL")),
+        (Mode::Tool, false) => Ok(Some(WireToolChoice::Tool {
+            kind: "function",
+            function: Named { name: &choice.name },
+        })),
+        (_, false) => Err(RequestError::invalid(
+            "name",
+            "may be set with MODE_TOOL only",
+        )),
+        (Mode::Unspecified, true) => Ok(None),
+        (Mode::Auto, true) => Ok(Some(WireToolChoice::Word("auto"))),
+        (Mode::None, true) => Ok(Some(WireToolChoice::Word("none"))),
+        (Mode::Required, true) => Ok(Some(WireToolChoice::Word("required"))),
+    }
+}
+
+fn response_format(
+    format: &ResponseFormat,
+) -> Result<Option<WireResponseFormat<'_>>, RequestError> {
+    if !format.schema_json.is_empty() {
+        let schema = raw::object(&format.schema_json)
+            .map_err(|error| RequestError::invalid("schema_json", error.to_string()))?;
+        let name = match format.name.as_str() {
+            // The wire requires one, the contract does not.
+            "" => "response",
+            name => name,
+        };
+        return Ok(Some(WireResponseFormat::JsonSchema {
+            json_schema: JsonSchema { name, schema },
+        }));
+    }
+    match (format.json, format.name.is_empty()) {
+        (_, false) => Err(RequestError::invalid(
+            "name",
+            "may be set with schema_json only",
+        )),
+        (true, true) => Ok(Some(WireResponseFormat::JsonObject)),
+        (false, true) => Ok(None),
+    }
+}
+
+/// The members of `provider_options_json`, as they were written.
+struct Options<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
+
+impl<'a> Options<'a> {
+    fn parse(json: &'a [u8]) -> Result<Self, RequestError> {
+        const FIELD: &str = "provider_options_json";
+        if json.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let mut members = Vec::new();
+        let mut count = 0;
+        Object::parse(json, |name, value| {
+            count += 1;
+            if count <= MAX_OPTIONS {
+                members.push((name, Cow::Borrowed(value)));
+            }
+        })
+        .map_err(|error| RequestError::invalid(FIELD, error.to_string()))?;
+        if count > MAX_OPTIONS {
+            let reason = format!("has more than {MAX_OPTIONS} members");
+            return Err(RequestError::invalid(FIELD, reason));
+        }
+        let mut options = Self(members);
+        options
+            .check()
+            .and_then(|()| options.ask_for_usage())
+            .map_err(|error| error.within(FIELD))?;
+        Ok(options)
+    }
+
+    fn check(&self) -> Result<(), RequestError> {
+        for (index, (name, _)) in self.0.iter().enumerate() {
+            if RESERVED.contains(&name.as_ref()) {
+                return Err(RequestError::invalid(name.as_ref(), "must not be set here"));
+            }
+            if self
+                .0
+                .iter()
+                .take(index)
+                .any(|(earlier, _)| earlier == name)
+            {
+                let name = name.escape_debug().take(64).collect::<String>();
+                return Err(RequestError::invalid(name, "must not be repeated"));
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_for_usage(&mut self) -> Result<(), RequestError> {
+        for (name, value) in &mut self.0 {
+            if name == "stream_options"
+                && let Some(text) = with_usage(value)?
+            {
+                *value = Cow::Owned(RawValue::from_string(text).map_err(|_| {
+                    RequestError::invalid("stream_options", "is not a JSON object")
+                })?);
+            }
+        }
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(option, _)| option == name)
+    }
+}
+
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<WireMessage<'a>>,
+    tools: Vec<WireTool<'a>>,
+    tool_choice: Option<WireToolChoice<'a>>,
+    max_tokens_name: &'static str,
+    sampling: Sampling,
+    response_format: Option<WireResponseFormat<'a>>,
+    reasoning_effort: Option<&'a str>,
+    options: Options<'a>,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = WireMembers {
+            map: serializer.serialize_map(None)?,
+            options: &self.options,
+        };
+        let (tools, stop) = (&self.tools, &self.sampling.stop);
+        members.put("model", Some(self.model))?;
+        members.put("messages", Some(&self.messages))?;
+        members.put("tools", (!tools.is_empty()).then_some(tools))?;
+        members.put("tool_choice", self.tool_choice.as_ref())?;
+        members.put(self.max_tokens_name, self.sampling.max_output_tokens)?;
+        members.put("temperature", self.sampling.temperature)?;
+        members.put("top_p", self.sampling.top_p)?;
+        members.put("stop", (!stop.is_empty()).then_some(stop))?;
+        members.put("seed", self.sampling.seed)?;
+        members.put("response_format", self.response_format.as_ref())?;
+        members.put("reasoning_effort", self.reasoning_effort)?;
+        members.put("stream", Some(true))?;
+        members.put(
+            "stream_options",
+            Some(StreamOptions {
+                include_usage: true,
+            }),
+        )?;
+        for (name, value) in &self.options.0 {
+            members.map.serialize_entry(name, value.as_ref())?;
+        }
+        members.map.end()
+    }
+}
+
+struct WireMembers<'a, M> {
+    map: M,
+    options: &'a Options<'a>,
+}
+
+impl<M: SerializeMap> WireMembers<'_, M> {
+    /// A provider option of the same name takes the place of what the conversation says.
+    fn put(&mut self, name: &str, value: Option<impl Serialize>) -> Result<(), M::Error> {
+        match value {
+            Some(value) if !self.options.has(name) => self.map.serialize_entry(name, &value),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+impl<'a> WireTool<'a> {
+    fn new(tool: &'a Tool) -> Result<Self, RequestError> {
+        if tool.name.is_empty() {
+            return Err(RequestError::invalid("name", "must be set"));
+        }
+        let parameters = match tool.parameters_json.as_slice() {
+            [] => None,
+            json => Some(
+                raw::object(json)
+                    .map_err(|error| RequestError::invalid("parameters_json", error.to_string()))?,
+            ),
+        };
+        Ok(Self {
+            kind: "function",
+            function: Function {
+                name: &tool.name,
+                description: Some(tool.description.as_str()).filter(|text| !text.is_empty()),
+                parameters,
+                strict: tool.strict.then_some(true),
+            },
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireToolChoice<'a> {
+    Word(&'static str),
+    Tool {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        function: Named<'a>,
+    },
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema<'a> },
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'a str,
+    schema: &'a RawValue,
+}

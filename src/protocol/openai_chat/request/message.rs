@@ -1,0 +1,270 @@
+//! Messages. Each role has its own shape on the wire; a part without a place in it is refused.
+//!
+//! Chat Completions keeps an assistant's text, refusal, reasoning and tool calls in fields of their
+//! own, so their order among each other has no form: it is the same message either way.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::content::{self, Content, ContentPart};
+use crate::{
+    proto::{
+        Conversation, Message, Part, Reasoning, Role, ToolCall, ToolResult, part::Part as Kind,
+    },
+    protocol::{Dialect, adapter::RequestError},
+};
+
+/// Precedes a failed tool's result: the wire has no field for it, and the model must know.
+const TOOL_FAILED: &str = "Error: ";
+
+/// A message as it is sent.
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub(super) enum WireMessage<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Content<'a>,
+    },
+    Assistant(AssistantMessage<'a>),
+    Tool {
+        tool_call_id: &'a str,
+        content: Content<'a>,
+    },
+}
+
+/// What the model said earlier.
+#[derive(Serialize)]
+pub(super) struct AssistantMessage<'a> {
+    /// `null` where there is none: some servers demand the member.
+    content: Option<Content<'a>>,
+    /// vLLM and OpenRouter call it so; vLLM takes the older `reasoning_content` for the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireToolCall<'a>>,
+}
+
+/// The system prompt and all messages of `conversation`.
+pub(super) fn all(
+    conversation: &Conversation,
+    dialect: Dialect,
+) -> Result<Vec<WireMessage<'_>>, RequestError> {
+    if conversation.messages.is_empty() {
+        return Err(RequestError::invalid("messages", "must not be empty"));
+    }
+    let mut wire = Vec::with_capacity(conversation.messages.len() + 1);
+    if !conversation.system.is_empty() {
+        wire.push(WireMessage::System {
+            content: &conversation.system,
+        });
+    }
+    for (index, message) in conversation.messages.iter().enumerate() {
+        push(message, dialect, &mut wire)
+            .map_err(|error| error.within(format_args!("messages[{index}]")))?;
+    }
+    Ok(wire)
+}
+
+fn push<'a>(
+    message: &'a Message,
+    dialect: Dialect,
+    wire: &mut Vec<WireMessage<'a>>,
+) -> Result<(), RequestError> {
+    let role = Role::try_from(message.role)
+        .map_err(|_| RequestError::invalid("role", "is not a role of this contract"))?;
+    if message.parts.is_empty() {
+        return Err(RequestError::invalid("parts", "must not be empty"));
+    }
+    match role {
+        Role::Unspecified => return Err(RequestError::invalid("role", "must be set")),
+        Role::User => wire.push(user(&message.parts, dialect)?),
+        Role::Assistant => wire.push(assistant(&message.parts, dialect)?),
+        Role::Tool => {
+            for (index, part) in message.parts.iter().enumerate() {
+                let result =
+                    tool(part).map_err(|error| error.within(format_args!("parts[{index}]")))?;
+                wire.push(result);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn user(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, RequestError> {
+    let mut content = Vec::with_capacity(parts.len());
+    for (index, part) in parts.iter().enumerate() {
+        let part = match kind(part) {
+            Ok(Kind::Text(text)) => Ok(ContentPart::Text {
+                text: Cow::Borrowed(text),
+            }),
+            Ok(Kind::Media(media)) => {
+                content::media(media, dialect).map_err(|error| error.within("media"))
+            }
+            Ok(Kind::NativeJson(json)) => content::native(json),
+            Ok(other) => Err(misplaced(other, "a user message")),
+            Err(error) => Err(error),
+        };
+        content.push(part.map_err(|error| error.within(format_args!("parts[{index}]")))?);
+    }
+    Ok(WireMessage::User {
+        content: Content::of(content),
+    })
+}
+
+fn assistant(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, RequestError> {
+    let mut content = Vec::new();
+    let mut message = AssistantMessage {
+        content: None,
+        reasoning: None,
+        refusal: None,
+        tool_calls: Vec::new(),
+    };
+    for (index, part) in parts.iter().enumerate() {
+        let pushed = match kind(part) {
+            Ok(Kind::Text(text)) => {
+                content.push(ContentPart::Text {
+                    text: Cow::Borrowed(text),
+                });
+                Ok(())
+            }
+            Ok(Kind::NativeJson(json)) => content::native(json).map(|part| content.push(part)),
+            Ok(Kind::Refusal(text)) => {
+                message.refusal.get_or_insert_default().push_str(text);
+                Ok(())
+            }
+            Ok(Kind::Reasoning(reasoning)) => reasoning_text(reasoning, dialect)
+                .map(|text| message.reasoning.get_or_insert_default().push_str(text))
+                .map_err(|error| error.within("reasoning")),
+            Ok(Kind::ToolCall(call)) => WireToolCall::new(call)
+                .map(|call| message.tool_calls.push(call))
+                .map_err(|error| error.within("tool_call")),
+            Ok(other) => Err(misplaced(other, "an assistant message")),
+            Err(error) => Err(error),
+        };
+        pushed.map_err(|error| error.within(format_args!("parts[{index}]")))?;
+    }
+    message.content = (!content.is_empty()).then(|| Content::of(content));
+    Ok(WireMessage::Assistant(message))
+}
+
+/// Reasoning goes back only where the server reads it; a signature or redacted block never can.
+fn reasoning_text(reasoning: &Reasoning, dialect: Dialect) -> Result<&str, RequestError> {
+    let refused = |field| {
+        RequestError::invalid(
+            field,
+            "has no form in OpenAI Chat Completions: leave it out",
+        )
+    };
+    if !reasoning.signature.is_empty() {
+        return Err(refused("signature"));
+    }
+    if !reasoning.redacted.is_empty() {
+        return Err(refused("redacted"));
+    }
+    match dialect {
+        Dialect::Openrouter | Dialect::Vllm => Ok(&reasoning.text),
+        Dialect::Openai | Dialect::Azure => Err(refused("text")),
+    }
+}
+
+fn tool(part: &Part) -> Result<WireMessage<'_>, RequestError> {
+    match kind(part)? {
+        Kind::ToolResult(result) => {
+            tool_result(result).map_err(|error| error.within("tool_result"))
+        }
+        other => Err(misplaced(other, "a tool message")),
+    }
+}
+
+fn tool_result(result: &ToolResult) -> Result<WireMessage<'_>, RequestError> {
+    if result.tool_call_id.is_empty() {
+        return Err(RequestError::invalid("tool_call_id", "must be set"));
+    }
+    let mut content = Vec::with_capacity(result.parts.len());
+    for (index, part) in result.parts.iter().enumerate() {
+        let part = match kind(part) {
+            Ok(Kind::Text(text)) => Ok(ContentPart::Text {
+                text: Cow::Borrowed(text),
+            }),
+            Ok(Kind::NativeJson(json)) => content::native(json),
+            Ok(other) => Err(misplaced(other, "a tool result")),
+            Err(error) => Err(error),
+        };
+        content.push(part.map_err(|error| error.within(format_args!("parts[{index}]")))?);
+    }
+    if result.is_error {
+        match content.first_mut() {
+            Some(ContentPart::Text { text }) => text.to_mut().insert_str(0, TOOL_FAILED),
+            _ => content.insert(
+                0,
+                ContentPart::Text {
+                    text: Cow::Borrowed(TOOL_FAILED),
+                },
+            ),
+        }
+    }
+    Ok(WireMessage::Tool {
+        tool_call_id: &result.tool_call_id,
+        content: Content::of(content),
+    })
+}
+
+fn kind(part: &Part) -> Result<&Kind, RequestError> {
+    part.part
+        .as_ref()
+        .ok_or_else(|| RequestError::invalid("part", "must be set"))
+}
+
+fn misplaced(kind: &Kind, place: &str) -> RequestError {
+    let field = match kind {
+        Kind::Text(_) => "text",
+        Kind::Media(_) => "media",
+        Kind::ToolCall(_) => "tool_call",
+        Kind::ToolResult(_) => "tool_result",
+        Kind::Reasoning(_) => "reasoning",
+        Kind::Refusal(_) => "refusal",
+        Kind::NativeJson(_) => "native_json",
+    };
+    let reason = format!("has no form in {place} of OpenAI Chat Completions");
+    RequestError::invalid(field, reason)
+}
+
+#[derive(Serialize)]
+struct WireToolCall<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: CalledFunction<'a>,
+}
+
+impl<'a> WireToolCall<'a> {
+    fn new(call: &'a ToolCall) -> Result<Self, RequestError> {
+        for (field, value) in [("id", &call.id), ("name", &call.name)] {
+            if value.is_empty() {
+                return Err(RequestError::invalid(field, "must be set"));
+            }
+        }
+        Ok(Self {
+            id: &call.id,
+            kind: "function",
+            function: CalledFunction {
+                name: &call.name,
+                arguments: match call.arguments_json.as_str() {
+                    "" => "{}",
+                    arguments => arguments,
+                },
+            },
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
