@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod conversations;
 mod native;
+mod refused;
 
 use bytes::Bytes;
 use redrive::protocol::{
