@@ -1,7 +1,7 @@
 //! IO. The one door out: connections to providers, and the exchange of one request over one of them.
 //!
-//! [`Upstream`] is the seam: the sidecar drives [`http`](self)'s implementation, tests on a paused
-//! clock put a scripted one in its place. One [`Exchange`] is at most one physical request.
+//! [`Upstream`] is the seam: the sidecar drives [`http::Door`], tests on a paused clock put a
+//! scripted one in its place. One [`Exchange`] is at most one physical request.
 
 use std::{
     fmt,
@@ -12,10 +12,12 @@ use std::{
     time::Duration,
 };
 
+use ::http::{HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, Uri};
 
 use crate::verdict::transport::TransportError;
+
+pub mod http;
 
 /// How HTTP/2 is used towards a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
