@@ -1,0 +1,189 @@
+//! All generations that run or are kept, by id and by the client's request id.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::{Environment, Session};
+use crate::recovery::{Event, Time};
+
+/// Finds sessions again: for attach, for idempotent starts, for a drain.
+pub struct Registry {
+    environment: Arc<Environment>,
+    retention: Duration,
+    sessions: Mutex<Sessions>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Sessions {
+    by_id: HashMap<String, Arc<Session>>,
+    by_request: HashMap<String, Arc<Session>>,
+    /// Ended ones, in the order in which they are forgotten.
+    ended: VecDeque<(Time, String)>,
+    running: usize,
+    draining: Option<Time>,
+}
+
+/// What a start with a request id finds.
+pub enum StartOutcome {
+    /// It is new and now known.
+    New,
+    /// The same start is running or kept.
+    Known(Arc<Session>),
+    /// Another start has this request id.
+    Conflict,
+    /// No new generations: the process is going down.
+    Draining,
+    /// No new generations: transcripts fill `limits.max_total_bytes`.
+    Full,
+}
+
+impl Registry {
+    /// Knows nothing yet; keeps ended generations for `retention`.
+    pub fn new(environment: Arc<Environment>, retention: Duration) -> Self {
+        Self { environment, retention, sessions: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Looks for a session with the same request id.
+    pub fn find_request(&self, request_id: &str, body_hash: u64) -> Option<StartOutcome> {
+        let sessions = self.lock();
+        sessions.by_request.get(request_id).map(|known| same_or_conflict(known, body_hash))
+    }
+
+    /// Makes a new session known, unless its request id already is.
+    pub fn insert(&self, session: &Arc<Session>) -> StartOutcome {
+        let mut sessions = self.lock();
+        if sessions.draining.is_some() {
+            return StartOutcome::Draining;
+        }
+        if let Some(id) = &session.request_id {
+            if let Some(known) = sessions.by_request.get(id) {
+                return same_or_conflict(known, session.body_hash);
+            }
+            sessions.by_request.insert(id.clone(), Arc::clone(session));
+        }
+        sessions.by_id.insert(session.id.clone(), Arc::clone(session));
+        sessions.running += 1;
+        StartOutcome::New
+    }
+
+    /// Whether transcripts leave room for new work, after what is only kept was given up for it.
+    pub fn make_room(&self) -> bool {
+        while self.environment.memory.is_full() {
+            let oldest = {
+                let mut sessions = self.lock();
+                let oldest = sessions.ended.pop_front();
+                oldest.and_then(|(_, id)| sessions.forget(&id))
+            };
+            if oldest.is_none() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// By generation id.
+    pub fn by_id(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().by_id.get(id).cloned()
+    }
+
+    /// By request id.
+    pub fn by_request(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().by_request.get(id).cloned()
+    }
+
+    /// A session has its terminal frame: it is kept for a while.
+    pub fn ended(&self, session: &Session) {
+        let mut sessions = self.lock();
+        if !sessions.by_id.contains_key(&session.id) {
+            return;
+        }
+        sessions.running = sessions.running.saturating_sub(1);
+        let until = self.environment.clock.now() + self.retention;
+        sessions.ended.push_back((until, session.id.clone()));
+        drop(sessions);
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    /// How many generations run.
+    pub fn running(&self) -> usize {
+        self.lock().running
+    }
+
+    /// No new generations; running ones end as draining at `until`.
+    pub fn drain(&self, until: Time) {
+        let running: Vec<_> = {
+            let mut sessions = self.lock();
+            sessions.draining = Some(until);
+            sessions.by_id.values().cloned().collect()
+        };
+        for session in running {
+            session.handle(Event::Drain { until });
+        }
+    }
+
+    /// Whether a drain has begun.
+    pub fn is_draining(&self) -> bool {
+        self.lock().draining.is_some()
+    }
+
+    /// Returns once no generation runs.
+    pub async fn idle(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.running() == 0 {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Forgets ended sessions as their time comes. Runs until it is dropped.
+    pub async fn sweep(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let now = self.environment.clock.now();
+            let next = {
+                let mut sessions = self.lock();
+                while let Some((until, _)) = sessions.ended.front()
+                    && *until <= now
+                {
+                    let expired = sessions.ended.pop_front();
+                    expired.and_then(|(_, id)| sessions.forget(&id));
+                }
+                sessions.ended.front().map(|(until, _)| *until)
+            };
+            match next {
+                Some(until) => tokio::time::sleep_until(self.environment.clock.instant(until)).await,
+                None => changed.await,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    fn forget(&mut self, id: &str) -> Option<Arc<Session>> {
+        let session = self.by_id.remove(id)?;
+        if let Some(request) = &session.request_id {
+            self.by_request.remove(request);
+        }
+        Some(session)
+    }
+}
+
+fn same_or_conflict(known: &Arc<Session>, body_hash: u64) -> StartOutcome {
+    match known.body_hash == body_hash {
+        true => StartOutcome::Known(Arc::clone(known)),
+        false => StartOutcome::Conflict,
+    }
+}
