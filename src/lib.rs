@@ -1,8 +1,11 @@
 //! Redrive keeps LLM generations whole.
 
+pub mod cli;
 pub mod config;
 pub mod proto;
 pub mod protocol;
 pub mod recovery;
+pub mod server;
+pub mod telemetry;
 pub mod upstream;
 pub mod verdict;

@@ -1,0 +1,5 @@
+//! IO. The commands.
+
+pub mod drain;
+pub mod health;
+mod loopback;
