@@ -105,7 +105,7 @@ impl GenerationObserver {
                 generation = self.id,
                 route = self.route,
                 attempt = attempt.attempt,
-                target = attempt.target,
+                target_name = attempt.target,
                 mode = open.mode(),
                 class = class::label(class),
                 "recovering"

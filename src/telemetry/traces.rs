@@ -88,7 +88,11 @@ impl Traces {
 
     /// Starts a span under `parent`, or a new trace where `parent` is invalid.
     pub(super) fn start(&self, builder: SpanBuilder, parent: &SpanContext) -> Span {
-        let parent = Context::new().with_remote_span_context(parent.clone());
+        // The sampler takes an invalid parent for one that is not sampled.
+        let parent = match parent.is_valid() {
+            true => Context::new().with_remote_span_context(parent.clone()),
+            false => Context::new(),
+        };
         self.tracer.build_with_context(builder, &parent)
     }
 

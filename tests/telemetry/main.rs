@@ -1,0 +1,15 @@
+//! What can be seen from outside: metrics text, spans, log lines, the HTTP listeners and the
+//! commands that ask them.
+//!
+//! In real time, because they need sockets: `collector` (bounds: a hanging collector delays the end
+//! by 3 s at most), `listeners` and `commands` (bound: a silent connection is closed after 10 s).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod collector;
+mod commands;
+mod listeners;
+mod logs;
+mod metrics;
+mod spans;
+mod support;
