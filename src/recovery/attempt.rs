@@ -126,6 +126,7 @@ impl Generation {
             Upstream::Sent => {
                 attempt.clockwork.sent(now);
                 self.executed(Executed::Maybe);
+                self.observe(Observation::Sent);
             }
             Upstream::Head { status, request_id } => {
                 attempt.clockwork.event(now, LastEvent::Head, false);
@@ -302,7 +303,11 @@ impl Generation {
         } else {
             Origin::Provider
         };
+        let length = attempt.clockwork.length(timer);
         let failure = Failure::new(class, origin, stage, attempt.clockwork.explain(timer));
+        if class == Class::Stall {
+            self.observe(Observation::Stall { timer: timer.name(), length });
+        }
         self.attempt_failed(now, failure, commons);
     }
 

@@ -127,10 +127,19 @@ pub enum Observation {
         /// How it came about.
         mode: proto::Mode,
     },
+    /// The request of the attempt may have left.
+    Sent,
     /// A response head came.
     Head {
         /// The HTTP status.
         status: u16,
+    },
+    /// A stall timer ran out.
+    Stall {
+        /// Its name.
+        timer: &'static str,
+        /// Its length.
+        length: Duration,
     },
     /// The first substantive event of the generation's first attempt that had one.
     FirstToken {

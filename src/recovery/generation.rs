@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     proto::{
-        Accepted, Delivery, Failed, StoppedBy, WaitSource, Waiting, generate_response::Frame,
+        Accepted, Committed, Delivery, Failed, StoppedBy, WaitSource, Waiting, generate_response::Frame,
         waiting::Reason,
     },
     verdict::{Class, Failure, Origin, Stage},
@@ -176,6 +176,24 @@ impl Generation {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Whether there is a command to carry out.
+    pub fn has_command(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
+    /// Whether it has ended and nobody is attached: nothing happens any more by itself.
+    pub fn is_settled(&self) -> bool {
+        self.has_ended() && self.client.is_none()
+    }
+
+    /// The last frame of the message, without the message, once it is committed.
+    pub fn committed(&self) -> Option<&Committed> {
+        match &self.state {
+            State::Ended(Outcome::Committed(closing)) => Some(&closing.last),
+            _ => None,
+        }
     }
 
     /// Whether there is a terminal frame.

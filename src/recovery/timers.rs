@@ -36,16 +36,23 @@ pub enum Timer {
     Tail,
 }
 
-impl fmt::Display for Timer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Timer {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
             Timer::Connect => "connect",
             Timer::FirstToken => "first_token",
             Timer::InterDelta => "inter_delta",
             Timer::OpenBlock => "open_block",
             Timer::NoProgress => "no_progress",
             Timer::Tail => "tail",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -200,19 +207,24 @@ impl Clockwork {
         }
     }
 
-    /// What the expiry of `timer` says: its name and length, the phase and the last event.
-    pub fn explain(&self, timer: Timer) -> String {
-        let length = match timer {
+    /// How long `timer` is in this attempt.
+    pub fn length(&self, timer: Timer) -> Duration {
+        match timer {
             Timer::Connect => self.timers.connect,
             Timer::FirstToken => self.timers.first_token,
             Timer::InterDelta => self.timers.inter_delta.saturating_mul(self.factor),
             Timer::OpenBlock => self.timers.open_block.saturating_mul(self.factor),
             Timer::NoProgress => self.timers.no_progress.saturating_mul(self.factor),
             Timer::Tail => self.timers.tail,
-        };
+        }
+    }
+
+    /// What the expiry of `timer` says: its name and length, the phase and the last event.
+    pub fn explain(&self, timer: Timer) -> String {
+        let (length, phase, heard) = (self.length(timer), self.phase, self.heard);
         format!(
-            "redrive ended the attempt: timer {timer} ({length:?}) ran out {}, last event: {}",
-            self.phase, self.heard
+            "redrive ended the attempt: timer {timer} ({length:?}) ran out {phase}, \
+             last event: {heard}"
         )
     }
 

@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 
 use super::Session;
 use crate::{
+    telemetry::GenerationObserver,
     protocol::Decoder,
     recovery::{Command, Event, Time, Upstream as Seen},
     upstream::{Exchange, Signal, Slot, SlotFuture},
@@ -33,7 +34,8 @@ const REQUEST_ID_HEADERS: [&str; 4] =
 
 /// Drives one session. See the contract in `recovery`.
 pub(super) struct Driver {
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
+    pub(super) started: Time,
     commands: VecDeque<Command>,
     reservation: Option<Reservation>,
     slot: Option<(usize, Box<dyn Slot>)>,
@@ -41,6 +43,8 @@ pub(super) struct Driver {
     sleep: Pin<Box<Sleep>>,
     /// For when `sleep` is set.
     armed: Option<Time>,
+    /// Later drivers of a generation (for a client that attaches after its end) tell nothing.
+    pub(super) observer: Option<GenerationObserver>,
     /// Declares the crash of a driver that unwinds.
     guard: CrashGuard,
 }
@@ -76,9 +80,10 @@ struct ErrorBody {
 }
 
 impl Driver {
-    pub(super) fn new(session: Arc<Session>) -> Self {
+    pub(super) fn new(session: Arc<Session>, observer: Option<GenerationObserver>) -> Self {
         let guard = CrashGuard(Arc::downgrade(&session));
         Self {
+            started: session.environment.clock.now(),
             session,
             commands: VecDeque::new(),
             reservation: None,
@@ -86,6 +91,7 @@ impl Driver {
             running: None,
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
+            observer,
             guard,
         }
     }
@@ -147,14 +153,14 @@ impl Driver {
                     running.exchange.drain();
                 }
             }
-            Command::Observe(observation) => self.session.observe(observation),
+            Command::Observe(observation) => self.observe(observation),
         }
     }
 
     fn send(&mut self, attempt: u32, target: usize, credential: Option<usize>) {
         let Some(planned) = self.session.plan.targets.get(target) else { return };
         let slot = self.slot.take().filter(|(reserved, _)| *reserved == target);
-        let (Some((_, slot)), Ok(request)) = (slot, planned.request(credential)) else {
+        let (Some((_, slot)), Some(request)) = (slot, planned.request(credential)) else {
             let message = "the request could not be prepared";
             let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Connect, message);
             return self.tell(attempt, Seen::Failed(failure));
@@ -262,9 +268,9 @@ impl Driver {
         let request_id =
             REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok());
         let request_id = request_id.map(|id| id.chars().take(256).collect::<String>());
-        let decoder = self.session.plan.targets.get(target).map(|planned| planned.decoder());
+        let decoder = self.session.plan.targets.get(target).and_then(|planned| planned.decoder());
         running.response = match decoder {
-            Some(Ok(decoder)) if status.is_success() => Response::Stream(decoder),
+            Some(decoder) if status.is_success() => Response::Stream(decoder),
             _ => Response::Error(ErrorBody {
                 status,
                 headers,

@@ -1,15 +1,13 @@
 //! What all sessions work with.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::task::TaskTracker;
 
 use crate::{
     clock::Clock,
     recovery::{Access, Commons},
+    telemetry::{Gauge, Telemetry},
     upstream::Upstream,
 };
 
@@ -19,6 +17,8 @@ pub struct Environment {
     pub clock: Clock,
     /// The one door out.
     pub upstream: Arc<dyn Upstream>,
+    /// Metrics, traces and gauges.
+    pub telemetry: Telemetry,
     /// Counts the tasks of sessions and RPCs.
     pub tasks: TaskTracker,
     /// Transcripts together.
@@ -32,13 +32,16 @@ impl Environment {
         clock: Clock,
         upstream: Arc<dyn Upstream>,
         commons: Commons,
+        telemetry: Telemetry,
         max_total_bytes: usize,
     ) -> Self {
+        let bytes = telemetry.gauges().transcript_bytes.clone();
         Self {
             clock,
             upstream,
+            telemetry,
             tasks: TaskTracker::new(),
-            memory: Memory::new(max_total_bytes),
+            memory: Memory { bytes, max: max_total_bytes },
             commons: Mutex::new(commons),
         }
     }
@@ -53,18 +56,14 @@ impl Access for Environment {
 /// Counts the bytes of all transcripts against one bound.
 #[derive(Debug)]
 pub struct Memory {
-    bytes: AtomicUsize,
+    bytes: Gauge,
     max: usize,
 }
 
 impl Memory {
-    fn new(max: usize) -> Self {
-        Self { bytes: AtomicUsize::new(0), max }
-    }
-
     /// All transcripts together.
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        usize::try_from(self.bytes.value()).unwrap_or_default()
     }
 
     /// Whether the bound is reached.
@@ -74,13 +73,10 @@ impl Memory {
 
     /// One transcript changes its size; whether the bound is passed by growing.
     pub(super) fn change(&self, from: usize, to: usize) -> bool {
-        if to >= from {
-            let grown = to - from;
-            let before = self.bytes.fetch_add(grown, Ordering::Relaxed);
-            grown > 0 && before.saturating_add(grown) > self.max
-        } else {
-            self.bytes.fetch_sub(from - to, Ordering::Relaxed);
-            false
+        if from == to {
+            return false;
         }
+        self.bytes.add(to as i64 - from as i64);
+        to > from && self.bytes() > self.max
     }
 }

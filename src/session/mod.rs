@@ -7,6 +7,7 @@
 
 mod driver;
 mod environment;
+mod observe;
 mod plan;
 mod registry;
 
@@ -20,8 +21,9 @@ pub use plan::{Plan, PlannedTarget};
 pub use registry::{Registry, StartOutcome};
 
 use crate::{
-    proto::Failed,
-    recovery::{Event, Generation, Next},
+    proto::{Committed, Failed},
+    recovery::{Event, Generation, Next, Time},
+    telemetry::{GenerationObserver, SpanContext},
 };
 use driver::Driver;
 
@@ -34,8 +36,27 @@ pub struct Session {
     /// Tells two starts with the same request id apart.
     pub body_hash: u64,
     environment: Arc<Environment>,
-    plan: Arc<Plan>,
+    registry: Arc<Registry>,
+    plan: Plan,
+    /// The generation's span, for the RPCs that attach to it.
+    pub span: SpanContext,
     inner: Mutex<Inner>,
+}
+
+/// What a session is made of.
+pub struct Parts {
+    /// The generation's id.
+    pub id: String,
+    /// The client's idempotency key, if it gave one.
+    pub request_id: Option<String>,
+    /// Tells two starts with the same request id apart.
+    pub body_hash: u64,
+    /// The generation.
+    pub core: Generation,
+    /// What it sends.
+    pub plan: Plan,
+    /// Who watches it.
+    pub observer: GenerationObserver,
 }
 
 struct Inner {
@@ -45,6 +66,8 @@ struct Inner {
     /// The driver, while it waits.
     driver: Option<Waker>,
     driving: bool,
+    /// Until the first driver takes it.
+    observer: Option<GenerationObserver>,
     crashed: bool,
     /// What of the transcript is counted in the environment's memory.
     counted: usize,
@@ -60,23 +83,20 @@ pub enum Polled {
 
 impl Session {
     /// A session that is not driven yet.
-    pub fn new(
-        id: String,
-        request_id: Option<String>,
-        body_hash: u64,
-        core: Generation,
-        plan: Arc<Plan>,
-        environment: Arc<Environment>,
-    ) -> Arc<Self> {
+    pub fn new(parts: Parts, registry: Arc<Registry>, environment: Arc<Environment>) -> Arc<Self> {
+        let Parts { id, request_id, body_hash, core, plan, observer } = parts;
+        let span = observer.context();
         let inner = Inner {
             core,
             client: None,
             driver: None,
             driving: false,
+            observer: Some(observer),
             crashed: false,
             counted: 0,
         };
-        Arc::new(Self { id, request_id, body_hash, environment, plan, inner: Mutex::new(inner) })
+        let inner = Mutex::new(inner);
+        Arc::new(Self { id, request_id, body_hash, environment, registry, plan, span, inner })
     }
 
     /// Hands an event from outside (a client, a drain) to the core.
@@ -88,7 +108,7 @@ impl Session {
             inner.count(&self.environment.memory);
             if !inner.driving && !inner.crashed {
                 inner.driving = true;
-                let driver = Driver::new(Arc::clone(self));
+                let driver = Driver::new(Arc::clone(self), inner.observer.take());
                 self.environment.tasks.spawn(driver.run());
             }
             [inner.driver.take(), inner.client.take()]
@@ -128,6 +148,42 @@ impl Session {
     /// How the generation failed, once it has.
     pub fn failed(&self) -> Option<Failed> {
         self.lock().core.failed().cloned()
+    }
+
+    /// What was committed, without the message, once it is.
+    fn committed(&self) -> Option<Committed> {
+        self.lock().core.committed().cloned()
+    }
+
+    /// Lends the core to the driver and wakes the client if there is something for it.
+    fn with_core(&self, f: impl FnOnce(Time, &mut Generation, &Environment)) {
+        let waker = {
+            let mut inner = self.lock();
+            let now = self.environment.clock.now();
+            f(now, &mut inner.core, &self.environment);
+            if inner.count(&self.environment.memory) {
+                inner.core.handle(now, Event::OutOfMemory, &*self.environment);
+                inner.count(&self.environment.memory);
+            }
+            if inner.core.has_frame() { inner.client.take() } else { None }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The driver unwound: a bug of ours. Whoever waits is told so.
+    fn crashed(&self) {
+        let waker = {
+            let mut inner = self.lock();
+            inner.crashed = true;
+            inner.driving = false;
+            inner.client.take()
+        };
+        self.registry.ended(self);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// Whether there is a terminal frame.

@@ -8,20 +8,22 @@ use secrecy::ExposeSecret;
 
 use crate::{
     config::Provider,
-    protocol::{self, Decoder, Dialect, RequestError},
+    protocol::{Decoder, adapter::adapter},
     upstream::Request,
 };
 
-/// The requests of a generation, one per target, in the route's order.
+/// The requests of a generation.
 pub struct Plan {
-    /// The route's name.
-    pub route: String,
-    /// The targets.
+    /// One per target, in the route's order.
     pub targets: Vec<PlannedTarget>,
 }
 
 /// One target's request.
 pub struct PlannedTarget {
+    /// `provider/model`.
+    pub name: String,
+    /// The model asked for.
+    pub model: String,
     /// The provider.
     pub provider: Arc<Provider>,
     /// Path below the provider's base URL.
@@ -35,19 +37,18 @@ pub struct PlannedTarget {
 }
 
 impl PlannedTarget {
-    /// The request as it leaves, with a credential where the provider has any.
-    pub fn request(&self, credential: Option<usize>) -> Result<Request, RequestError> {
+    /// The request as it leaves, with a credential where the provider has any. `None` only if the
+    /// credential cannot stand in a header.
+    pub fn request(&self, credential: Option<usize>) -> Option<Request> {
         let mut headers = self.headers.clone();
         let credential = credential.and_then(|index| self.provider.credentials.get(index));
         if let Some(credential) = credential {
-            let adapter = protocol::adapter(self.provider.protocol)?;
-            adapter.authorize(
-                self.provider.dialect,
-                credential.api_key.expose_secret(),
-                &mut headers,
-            )?;
+            let secret = credential.api_key.expose_secret();
+            adapter(self.provider.protocol)?
+                .authorize(self.provider.dialect, secret, &mut headers)
+                .ok()?;
         }
-        Ok(Request {
+        Some(Request {
             path: self.path.clone(),
             headers,
             body: self.body.clone(),
@@ -56,13 +57,8 @@ impl PlannedTarget {
     }
 
     /// A decoder for one response.
-    pub fn decoder(&self) -> Result<Box<dyn Decoder>, RequestError> {
-        let adapter = protocol::adapter(self.provider.protocol)?;
-        Ok(adapter.decoder(self.provider.dialect, self.provider.terminal))
-    }
-
-    /// The provider's deviations from its protocol.
-    pub fn dialect(&self) -> Dialect {
-        self.provider.dialect
+    pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
+        let adapter = adapter(self.provider.protocol)?;
+        Some(adapter.decoder(self.provider.dialect, self.provider.terminal))
     }
 }

@@ -1,0 +1,298 @@
+//! From a client's `start` to a session: everything that can be wrong with it is found here, before
+//! anything is sent.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
+
+use prost::Message;
+
+use super::{
+    options::{self, Tightened},
+    refusal::Refusal,
+};
+use crate::{
+    config::{self, Config, Route},
+    proto::{Delivery, Protocol, Start, start::Input},
+    protocol::adapter::{self, RequestInput, Source},
+    recovery::{self, Time},
+    session::{Plan, PlannedTarget},
+};
+
+/// Bound of `start.request_id` and `start.scope`, in bytes. Fixed.
+const MAX_ID_BYTES: usize = 128;
+
+/// Bounds of `start.labels`. Fixed.
+const MAX_LABELS: usize = 16;
+const MAX_LABEL_BYTES: usize = 64;
+
+/// The longest `start.detach_grace`. Fixed.
+const MAX_DETACH_GRACE: Duration = Duration::from_secs(3600);
+
+/// The identity under which scopes of the TCP listener are kept.
+const LISTENER: &str = "tcp";
+
+/// A start that can be run.
+pub struct Prepared {
+    /// What the core is created with.
+    pub params: recovery::Params,
+    /// What is sent.
+    pub plan: Plan,
+    /// The client's idempotency key.
+    pub request_id: Option<String>,
+    /// Tells two starts with the same request id apart.
+    pub body_hash: u64,
+    /// The route's name.
+    pub route: String,
+    /// The first target's model.
+    pub model: String,
+}
+
+/// What the server knows beside the frame.
+pub struct Circumstances {
+    /// The new generation's id.
+    pub id: String,
+    /// When the caller's deadline fires, less the margin.
+    pub caller_deadline: Option<Time>,
+    /// The wall clock at the origin of time.
+    pub wall_origin: Duration,
+    /// Where jitter comes from.
+    pub seed: u64,
+}
+
+/// Checks `start` and writes its requests.
+pub fn prepare(
+    config: &Config,
+    mut start: Start,
+    circumstances: Circumstances,
+) -> Result<Prepared, Refusal> {
+    check_plain_fields(&start)?;
+    let route = find_route(config, &start.route)?;
+    let delivery = delivery(&start)?;
+    let tightened = Tightened::new(route, start.recovery.as_ref())?;
+    let detach_grace = detach_grace(&start)?;
+    let targets = targets(route, &start.model)?;
+    let body_hash = body_hash(&mut start);
+    let plan = Plan { targets: plan(&start, &targets, &tightened)? };
+    let model = targets.first().map(|target| target.model.clone()).unwrap_or_default();
+    let params = recovery::Params {
+        id: circumstances.id,
+        targets: targets.iter().map(|target| core_target(target, &tightened)).collect(),
+        policy: tightened.policy,
+        fallback: tightened.fallback,
+        delivery,
+        detach_grace,
+        max_message_bytes: route.max_message_bytes,
+        client_idle: route.client_idle,
+        scope: (!start.scope.is_empty()).then(|| (LISTENER.to_owned(), start.scope.clone())),
+        caller_deadline: circumstances.caller_deadline,
+        wall_origin: circumstances.wall_origin,
+        seed: circumstances.seed,
+    };
+    let request_id = (!start.request_id.is_empty()).then_some(start.request_id);
+    Ok(Prepared { params, plan, request_id, body_hash, route: route.name.clone(), model })
+}
+
+/// The delivery a start asks for.
+pub fn delivery(start: &Start) -> Result<Delivery, Refusal> {
+    Delivery::try_from(start.delivery)
+        .map_err(|_| Refusal::invalid("start.delivery", "is not a value of Delivery"))
+}
+
+/// Tells starts apart: everything but recovery, delivery and labels counts. Takes those out of
+/// `start`, which has no further use for them.
+pub fn body_hash(start: &mut Start) -> u64 {
+    let recovery = start.recovery.take();
+    let delivery = std::mem::take(&mut start.delivery);
+    let labels = std::mem::take(&mut start.labels);
+    let bytes = start.encode_to_vec();
+    start.recovery = recovery;
+    start.delivery = delivery;
+    start.labels = labels;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
+    for (field, value) in
+        [("start.request_id", &start.request_id), ("start.scope", &start.scope)]
+    {
+        if value.len() > MAX_ID_BYTES {
+            return Err(Refusal::invalid(field, format!("is longer than {MAX_ID_BYTES} bytes")));
+        }
+    }
+    if start.labels.len() > MAX_LABELS {
+        return Err(Refusal::invalid("start.labels", format!("has more than {MAX_LABELS} entries")));
+    }
+    if start.labels.iter().any(|(k, v)| k.len() > MAX_LABEL_BYTES || v.len() > MAX_LABEL_BYTES) {
+        let reason = format!("has a name or value longer than {MAX_LABEL_BYTES} bytes");
+        return Err(Refusal::invalid("start.labels", reason));
+    }
+    if let Some(gate) = &start.gate {
+        if !matches!(gate.preset.as_str(), "" | "off") {
+            let reason = "the turn gate is not available in this version";
+            return Err(Refusal::unimplemented("start.gate.preset", reason));
+        }
+        if gate.max_attempts.is_some() {
+            let reason = "the turn gate is not available in this version";
+            return Err(Refusal::unimplemented("start.gate.max_attempts", reason));
+        }
+    }
+    if start.include_native_events {
+        let reason = "native events are not available in this version";
+        return Err(Refusal::unimplemented("start.include_native_events", reason));
+    }
+    Ok(())
+}
+
+fn find_route<'c>(config: &'c Config, name: &str) -> Result<&'c Route, Refusal> {
+    if name.is_empty() {
+        return Err(Refusal::invalid("start.route", "is required"));
+    }
+    let Some(route) = config.routes.get(name) else {
+        let known: Vec<&str> = config.routes.keys().map(String::as_str).take(16).collect();
+        let shown: String = name.chars().take(64).collect();
+        let reason = format!("{shown:?} is not a route; routes are {}", known.join(", "));
+        return Err(Refusal::invalid("start.route", reason));
+    };
+    Ok(route)
+}
+
+fn detach_grace(start: &Start) -> Result<Duration, Refusal> {
+    const FIELD: &str = "start.detach_grace";
+    let grace = options::read(FIELD, start.detach_grace.as_ref())?.unwrap_or_default();
+    if grace > MAX_DETACH_GRACE {
+        return Err(Refusal::invalid(FIELD, format!("must be at most {MAX_DETACH_GRACE:?}")));
+    }
+    Ok(grace)
+}
+
+/// The route's targets; `model` replaces the first one's.
+fn targets(route: &Route, model: &str) -> Result<Vec<config::Target>, Refusal> {
+    let mut targets = route.targets.clone();
+    if model.is_empty() {
+        return Ok(targets);
+    }
+    let own = targets.first().is_some_and(|target| target.model == model);
+    if !own && !route.models.iter().any(|pattern| matches(pattern, model)) {
+        let shown: String = model.chars().take(64).collect();
+        let reason = format!(
+            "{shown:?} is not allowed by route {}; allowed are {:?}",
+            route.name, route.models
+        );
+        return Err(Refusal::invalid("start.model", reason));
+    }
+    if let Some(first) = targets.first_mut() {
+        first.name = format!("{}/{model}", first.provider.name);
+        model.clone_into(&mut first.model);
+        first.context_window = first.context_window.filter(|_| own);
+    }
+    Ok(targets)
+}
+
+/// Whether `model` matches `pattern`, in which `*` stands for any run of characters.
+fn matches(pattern: &str, model: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = model.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+fn plan(
+    start: &Start,
+    targets: &[config::Target],
+    tightened: &Tightened,
+) -> Result<Vec<PlannedTarget>, Refusal> {
+    let source = match &start.input {
+        None => return Err(Refusal::invalid("start.input", "conversation or native is required")),
+        Some(Input::Conversation(conversation)) => Source::Conversation(conversation),
+        Some(Input::Native(native)) => {
+            adapter::native_adapter(native.protocol)?;
+            Source::Native(&native.json)
+        }
+    };
+    targets.iter().map(|target| plan_target(source, target, tightened)).collect()
+}
+
+fn plan_target(
+    source: Source<'_>,
+    target: &config::Target,
+    tightened: &Tightened,
+) -> Result<PlannedTarget, Refusal> {
+    let provider = &target.provider;
+    let Some(adapter) = adapter::adapter(provider.protocol) else {
+        let protocol = Protocol::as_str_name(&provider.protocol);
+        let reason = format!("its target {} speaks {protocol}, not built yet", target.name);
+        return Err(Refusal::unimplemented("start.route", reason));
+    };
+    let request = adapter.request(RequestInput {
+        source,
+        model: &target.model,
+        dialect: provider.dialect,
+    })?;
+    let mut headers = request.headers;
+    for (name, value) in &provider.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    Ok(PlannedTarget {
+        name: target.name.clone(),
+        model: target.model.clone(),
+        provider: Arc::clone(provider),
+        path: request.path,
+        headers,
+        body: request.body,
+        connect: tightened.timers(target.timers).connect,
+    })
+}
+
+fn core_target(target: &config::Target, tightened: &Tightened) -> recovery::Target {
+    recovery::Target {
+        name: target.name.as_str().into(),
+        provider: target.provider.name.as_str().into(),
+        model: target.model.clone(),
+        context_window: target.context_window,
+        timers: tightened.timers(target.timers),
+        credentials: target.provider.credentials.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_run_of_characters() {
+        assert!(matches("gpt-5-*", "gpt-5-mini"));
+        assert!(matches("gpt-5", "gpt-5"));
+        assert!(matches("*", "anything"));
+        assert!(matches("a*b*c", "a-x-b-y-c"));
+        assert!(!matches("gpt-5", "gpt-5-mini"));
+        assert!(!matches("gpt-5-*", "gpt-4"));
+        assert!(!matches("a*bc*c", "abc"));
+    }
+
+    #[test]
+    fn the_hash_leaves_out_recovery_delivery_and_labels_only() {
+        let start = |edit: fn(&mut Start)| {
+            let mut start = Start { route: "default".into(), ..Start::default() };
+            edit(&mut start);
+            body_hash(&mut start)
+        };
+        let plain = start(|_| {});
+        assert_eq!(plain, start(|s| s.delivery = 3));
+        assert_eq!(plain, start(|s| s.recovery = Some(Default::default())));
+        assert_eq!(plain, start(|s| drop(s.labels.insert("a".into(), "b".into()))));
+        assert_ne!(plain, start(|s| s.model = "m".into()));
+    }
+}
