@@ -5,9 +5,7 @@
 //! `recovery`), never reads a socket or a clock.
 
 pub mod class;
-pub mod decode;
 mod failure;
-pub mod inband;
 pub mod transport;
 
 pub use class::Class;
