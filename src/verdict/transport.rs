@@ -1,6 +1,6 @@
 //! What the network did, and the verdict on it.
 
-use super::{Class, Failure, Origin, Stage};
+use super::{Class, Failure, Origin, Stage, message};
 
 /// What went wrong between the sidecar and a provider, as far as the door out can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct TransportError {
     pub kind: TransportKind,
     /// How far the exchange had come: `Connect` proves that nothing was sent.
     pub stage: Stage,
-    /// For a person; no credential, no request content.
+    /// For a person; no request content. Credentials are removed from it.
     pub detail: String,
 }
 
@@ -47,6 +47,10 @@ pub enum TransportKind {
 }
 
 /// The verdict on a transport failure.
+///
+/// Only for an exchange without a response, or for the body of a successful one: an error that has a
+/// response is judged by the response. An abort by ourselves is no transport failure and has no kind
+/// here: whoever aborted knows why.
 pub fn classify(error: &TransportError) -> Failure {
     let class = match error.kind {
         TransportKind::Encoding => Class::Corrupt,
@@ -54,7 +58,8 @@ pub fn classify(error: &TransportError) -> Failure {
         TransportKind::NotSentInTime => Class::TimeoutConnect,
         _ => Class::Transport,
     };
-    let mut failure = Failure::new(class, Origin::Network, error.stage, error.detail.as_str());
+    let detail = message::clean(&error.detail);
+    let mut failure = Failure::new(class, Origin::Network, error.stage, detail);
     if error.kind == TransportKind::UntrustedCertificate {
         failure.retryable = false;
     }

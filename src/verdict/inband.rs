@@ -1,0 +1,48 @@
+//! The verdict on an error inside a successful response.
+//!
+//! The status and the headers of that response are from before the failure and say nothing about it:
+//! the error object is all there is. A code that is not listed is not retryable.
+
+use super::{
+    Class, ErrorObject, Failure, Origin, Stage, codes,
+    decide::{self, Evidence},
+    message,
+};
+
+/// The verdict on an error object in a stream: the event's JSON, or the error object alone.
+///
+/// A code in the range of HTTP errors is judged as that status would be. Only waits that the object
+/// itself states in a structured field count.
+pub fn classify(json: &[u8]) -> Failure {
+    let object = ErrorObject::parse(json);
+    let object = object.as_ref();
+    let evidence = Evidence {
+        header_name: None,
+        object,
+        text: None,
+        status: None,
+    };
+    let decision = decide::decide(&evidence);
+    let said = object.and_then(ErrorObject::text);
+    let said = said.unwrap_or_else(|| "an error without text in a successful response".to_owned());
+    let mut failure = Failure::new(
+        decision.class,
+        Origin::Provider,
+        Stage::Stream,
+        message::clean(&said),
+    );
+    failure.retryable &= object.and_then(|object| object.retryable) != Some(false);
+    failure.wait = object.and_then(|object| object.wait);
+    failure.code = decision.code.as_deref().map(message::clean_code);
+    failure
+}
+
+/// The verdict on a finish reason that is a failure rather than a finish.
+pub fn bad_finish(native: &str) -> Failure {
+    let class = codes::of_finish(native).unwrap_or(Class::Unclassified);
+    let code = message::clean_code(native);
+    let text = format!("the provider ended the response with finish reason {code:?}");
+    let mut failure = Failure::new(class, Origin::Provider, Stage::Stream, text);
+    failure.code = Some(code);
+    failure
+}
