@@ -7,6 +7,7 @@
 pub mod adapter;
 mod event;
 pub mod openai_chat;
+pub mod sse;
 
 pub use event::{DecodeError, Delta, Event};
 

@@ -2,6 +2,8 @@
 //!
 //! Wire facts: openai/openai-openapi f85dbe22, `CreateChatCompletionRequest`.
 
+mod decode;
 mod request;
 
+pub use decode::Decoder;
 pub use request::OpenaiChat;

@@ -1,0 +1,52 @@
+//! Finish reasons, from the provider's word to the contract's.
+
+use crate::proto::FinishReason;
+
+/// What a non-empty `finish_reason` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finish {
+    /// The response is complete.
+    Complete(FinishReason),
+    /// The server gave up.
+    Failed,
+}
+
+/// Reads a finish reason. Case does not matter: gateways to Gemini pass `STOP` and `MAX_TOKENS` on.
+pub(super) fn finish(native: &str) -> Finish {
+    use FinishReason::*;
+    let is = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(native));
+    // `eos`: Together. `eos_token`, `stop_sequence`: Hugging Face TGI.
+    if is(&["stop", "eos", "end_turn", "eos_token", "stop_sequence"]) {
+        Finish::Complete(Stop)
+    // `model_length`: Mistral. `model_context_window_exceeded`: Z.ai, Anthropic through gateways.
+    } else if is(&[
+        "length",
+        "max_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+    ]) {
+        Finish::Complete(Length)
+    } else if is(&["tool_calls", "function_call", "tool_use"]) {
+        Finish::Complete(ToolCalls)
+    // `sensitive`: Z.ai. `safety`: Gemini through gateways.
+    } else if is(&["content_filter", "sensitive", "safety"]) {
+        Finish::Complete(ContentFilter)
+    } else if is(&["refusal"]) {
+        Finish::Complete(Refusal)
+    // `error`: Mistral, Together, OpenRouter. `abort`: vLLM, SGLang. `insufficient_system_resource`:
+    // DeepSeek. `network_error`: Z.ai. The malformed ones: Gemini and Bedrock through gateways.
+    } else if is(&[
+        "error",
+        "abort",
+        "insufficient_system_resource",
+        "network_error",
+        "malformed_function_call",
+        "unexpected_tool_call",
+        "malformed_tool_use",
+        "malformed_model_output",
+    ]) {
+        Finish::Failed
+    } else {
+        Finish::Complete(Other)
+    }
+}
