@@ -1,0 +1,144 @@
+//! `redrive check`: everything that is wrong with a configuration file, or what it amounts to.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::Args;
+
+use crate::{
+    config::{Config, Environment, Listen, Route, Target, in_words},
+    protocol::Dialect,
+    recovery::settings::{Replay, Timers},
+};
+
+/// Exit code: the file can be used.
+const VALID: u8 = 0;
+/// Exit code: the file cannot be used.
+const REFUSED: u8 = 2;
+
+/// Check a configuration file.
+///
+/// Reads the file as `redrive serve` would, and the secrets it refers to. If it can be used, prints the
+/// routes with their targets and the timers that are in force, and exits with 0. If not, prints
+/// everything that is wrong with it on standard error, one `FILE:LINE:COLUMN: key: message` a line, and
+/// exits with 2. Nothing is connected to, and no secret is ever printed.
+#[derive(Args, Clone, Debug)]
+pub struct CheckArgs {
+    /// The configuration file
+    pub file: PathBuf,
+
+    /// Do not read secrets and certificates
+    ///
+    /// For checking a file elsewhere than where it is used, in CI for example.
+    #[arg(long)]
+    pub no_secrets: bool,
+}
+
+/// Checks the file; returns the exit code.
+///
+/// # Errors
+/// If `out` or `err` cannot be written to.
+pub fn run(
+    args: &CheckArgs,
+    environment: &impl Environment,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> io::Result<u8> {
+    let loaded = if args.no_secrets {
+        Config::load_without_secrets(&args.file, environment)
+    } else {
+        Config::load(&args.file, environment)
+    };
+    match loaded {
+        Ok(config) => {
+            writeln!(out, "{} can be used.", args.file.display())?;
+            summary(&config, out)?;
+            Ok(VALID)
+        }
+        Err(errors) => {
+            writeln!(err, "{errors}")?;
+            Ok(REFUSED)
+        }
+    }
+}
+
+fn summary(config: &Config, out: &mut impl Write) -> io::Result<()> {
+    let Listen {
+        grpc,
+        admin,
+        public,
+        ..
+    } = config.listen;
+    writeln!(
+        out,
+        "\nlistens on {grpc} (gRPC), {admin} (admin), {public} (health, metrics)"
+    )?;
+    if !grpc.ip().to_canonical().is_loopback() {
+        writeln!(
+            out,
+            "  note: other hosts can reach gRPC, which asks for no credentials"
+        )?;
+    }
+    for route in config.routes.values() {
+        describe_route(route, out)?;
+    }
+    Ok(())
+}
+
+fn describe_route(route: &Route, out: &mut impl Write) -> io::Result<()> {
+    let attempts = match route.policy.replay {
+        Replay::Restart => route.policy.max_attempts,
+        Replay::None => 1,
+    };
+    let deadline = in_words(route.policy.deadline);
+    writeln!(
+        out,
+        "\nroute {}: at most {attempts} attempts within {deadline}",
+        route.name
+    )?;
+    if !route.models.is_empty() {
+        writeln!(out, "  clients may ask for {}", route.models.join(", "))?;
+    }
+    for (index, target) in route.targets.iter().enumerate() {
+        describe_target(index + 1, target, out)?;
+    }
+    Ok(())
+}
+
+fn describe_target(number: usize, target: &Target, out: &mut impl Write) -> io::Result<()> {
+    let provider = &target.provider;
+    let base_url = &provider.endpoint.base_url;
+    let dialect = match provider.dialect {
+        Dialect::Openai => "openai",
+        Dialect::Azure => "azure",
+        Dialect::Openrouter => "openrouter",
+        Dialect::Vllm => "vllm",
+    };
+    let credentials: Vec<&str> = provider.credentials.iter().map(|c| &*c.name).collect();
+    let credentials = match credentials.as_slice() {
+        [] => "no credentials".to_owned(),
+        names => format!("credentials {}", names.join(", ")),
+    };
+    writeln!(out, "  {number}. {}", target.name)?;
+    writeln!(out, "     at {base_url}, dialect {dialect}, {credentials}")?;
+    writeln!(out, "     {}", describe_timers(&target.timers))
+}
+
+fn describe_timers(timers: &Timers) -> String {
+    let timers = [
+        ("connect", timers.connect),
+        ("first_token", timers.first_token),
+        ("inter_delta", timers.inter_delta),
+        ("open_block", timers.open_block),
+        ("no_progress", timers.no_progress),
+        ("tail", timers.tail),
+    ];
+    let words = timers.map(|(name, span)| match span {
+        Duration::ZERO => format!("{name} off"),
+        span => format!("{name} {}", in_words(span)),
+    });
+    words.join(", ")
+}

@@ -1,0 +1,173 @@
+//! `providers.*`, as it is written.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{route::Profile, secret::Secret};
+use crate::config::value::Count;
+
+/// Where a provider is, what it speaks, and with which credentials.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["base_url"]))]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::config) struct Provider {
+    /// What it speaks.
+    pub(in crate::config) protocol: Protocol,
+    /// Scheme, host and the path that request paths are appended to, such as
+    /// "https://api.openai.com/v1". Required.
+    pub(in crate::config) base_url: Option<String>,
+    /// Deviations of the server from its protocol.
+    pub(in crate::config) dialect: Dialect,
+    /// Which timers apply where neither target nor route sets them. Default: hosted for the vendors' own
+    /// hosts, self_hosted for any other base_url.
+    pub(in crate::config) profile: Option<Profile>,
+    /// In order of preference; without any, requests go without a credential.
+    pub(in crate::config) credentials: Vec<Credential>,
+    /// Fixed extra headers. Credentials do not belong here.
+    pub(in crate::config) headers: BTreeMap<String, String>,
+    /// Connections to it.
+    pub(in crate::config) connections: Connections,
+    /// Continue cut-off messages by prefill. Only "off" is available in this version.
+    pub(in crate::config) r#continue: Continue,
+    /// What completes a response.
+    pub(in crate::config) terminal: Terminal,
+    /// TLS towards it.
+    pub(in crate::config) tls: Tls,
+    /// A proxy on the way to it. Proxy settings of the environment are never used.
+    pub(in crate::config) proxy: Option<Proxy>,
+}
+
+/// What a provider speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Protocol {
+    /// OpenAI Chat Completions.
+    #[default]
+    OpenaiChat,
+    /// OpenAI Responses: later.
+    #[schemars(skip)]
+    OpenaiResponses,
+    /// Anthropic Messages: later.
+    #[schemars(skip)]
+    AnthropicMessages,
+    /// Gemini: later.
+    #[schemars(skip)]
+    Gemini,
+    /// Bedrock ConverseStream: later.
+    #[schemars(skip)]
+    BedrockConverse,
+    /// Ollama's own: later.
+    #[schemars(skip)]
+    Ollama,
+}
+
+/// Deviations of a server from its protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Dialect {
+    /// The vendor of the protocol, and servers that follow it.
+    #[default]
+    Openai,
+    /// Azure OpenAI and Foundry.
+    Azure,
+    /// OpenRouter.
+    Openrouter,
+    /// vLLM.
+    Vllm,
+    /// Mistral: later.
+    #[schemars(skip)]
+    Mistral,
+    /// DeepSeek: later.
+    #[schemars(skip)]
+    Deepseek,
+    /// Groq: later.
+    #[schemars(skip)]
+    Groq,
+    /// xAI: later.
+    #[schemars(skip)]
+    Xai,
+    /// SGLang: later.
+    #[schemars(skip)]
+    Sglang,
+    /// llama.cpp: later.
+    #[schemars(skip)]
+    Llamacpp,
+}
+
+/// A named credential.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["name", "api_key"]))]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::config) struct Credential {
+    /// Its name, for logs and the ledger. Required.
+    pub(in crate::config) name: Option<String>,
+    /// The API key. Required.
+    pub(in crate::config) api_key: Option<Secret>,
+}
+
+/// Connections to a provider.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::config) struct Connections {
+    /// Connections at most; HTTP/1.1 carries one request each.
+    pub(in crate::config) max: Count<1, 10_000, 64>,
+    /// How HTTP/2 is used.
+    pub(in crate::config) http2: Http2,
+}
+
+/// How HTTP/2 is used towards a provider.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Http2 {
+    /// Where the server offers it in the TLS handshake.
+    #[default]
+    Auto,
+    /// HTTP/1.1 only.
+    Off,
+    /// Cleartext HTTP/2 without negotiation; on https: HTTP/2 required.
+    PriorKnowledge,
+}
+
+/// How cut-off messages are continued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Continue {
+    /// Not at all.
+    #[default]
+    Off,
+    /// By prefill: later.
+    #[schemars(skip)]
+    Prefill,
+}
+
+/// What completes a response.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Terminal {
+    /// A finish reason.
+    #[default]
+    FinishReason,
+    /// "[DONE]" alone, for servers that never send a finish reason.
+    DoneSentinel,
+}
+
+/// TLS towards a provider.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::config) struct Tls {
+    /// PEM of further certificate authorities to trust, beside the public ones.
+    pub(in crate::config) ca: Option<Secret>,
+}
+
+/// A proxy on the way to a provider.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["url"]))]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::config) struct Proxy {
+    /// "http://host:port" of a proxy that accepts CONNECT. Required.
+    pub(in crate::config) url: Option<String>,
+    /// Hosts that are reached directly: exact names, ".suffix", addresses, each with an optional port.
+    pub(in crate::config) no_proxy: Vec<String>,
+}

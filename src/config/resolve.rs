@@ -1,0 +1,137 @@
+//! From the raw form to the model: names are looked up, secrets read, and whatever one value alone
+//! cannot tell is checked.
+
+mod listen;
+mod provider;
+mod route;
+mod secret;
+mod vendors;
+
+use std::{collections::BTreeMap, path, sync::Arc};
+
+pub(super) use self::secret::Secrets;
+use super::{
+    error::Collector,
+    model::{Config, Limits, Telemetry},
+    path::Path,
+    raw,
+    tree::Node,
+    value::NOT_AVAILABLE,
+};
+use crate::recovery::settings::RetryBudgetSettings;
+
+/// The longest name of a provider, credential or route, in bytes. Fixed: names become metric labels.
+const MAX_NAME: usize = 64;
+
+/// Resolves one file.
+pub(super) struct Resolver<'a> {
+    tree: &'a Node,
+    errors: &'a mut Collector,
+    secrets: Secrets<'a>,
+    /// The folder of the configuration file.
+    base: &'a path::Path,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn new(
+        tree: &'a Node,
+        errors: &'a mut Collector,
+        secrets: Secrets<'a>,
+        base: &'a path::Path,
+    ) -> Resolver<'a> {
+        Resolver {
+            tree,
+            errors,
+            secrets,
+            base,
+        }
+    }
+
+    /// The model; `None`, or not to be used, if an error was told.
+    pub(super) fn resolve(mut self, file: raw::File) -> Option<Config> {
+        let root = Path::default();
+        let listen = self.listen(&root.key("listen"), &file.listen);
+        let providers = self.providers(&root.key("providers"), file.providers);
+        let routes = self.routes(&root.key("routes"), file.routes, &providers);
+        let telemetry = self.telemetry(&root.key("telemetry"), file.telemetry);
+        Some(Config {
+            listen: listen?,
+            routes,
+            retry_budget: RetryBudgetSettings {
+                ratio: file.retry_budget.ratio.0,
+                floor: file.retry_budget.floor.u32(),
+                per: file.retry_budget.per.0,
+            },
+            telemetry,
+            limits: Limits {
+                max_total_bytes: file.limits.max_total_bytes.usize(),
+                retention: file.limits.retention.0,
+            },
+            drain_grace: file.drain.grace.0,
+        })
+    }
+
+    fn telemetry(&mut self, at: &Path, raw: raw::Telemetry) -> Telemetry {
+        for (on, key) in [
+            (raw.propagate_to_provider, "propagate_to_provider"),
+            (raw.capture_content, "capture_content"),
+        ] {
+            if on {
+                self.later(&at.key(key), "true");
+            }
+        }
+        if let Some(url) = &raw.traces.otlp {
+            self.check_collector(&at.key("traces").key("otlp"), url);
+        }
+        let raw::Sample::Parent = raw.traces.sample;
+        Telemetry {
+            traces_otlp: raw.traces.otlp,
+            prometheus: raw.metrics.prometheus,
+            log_format: raw.logs.format.into(),
+            log_level: raw.logs.level.as_str().to_owned(),
+        }
+    }
+
+    fn check_collector(&mut self, at: &Path, url: &str) {
+        match url.parse::<http::Uri>() {
+            Ok(uri) if uri.scheme_str() == Some("https") => self.later(at, "https"),
+            Ok(uri) if uri.scheme_str() == Some("http") && uri.host().is_some() => {}
+            _ => self.refuse(at, "expected a URL such as \"http://otel-collector:4317\""),
+        }
+    }
+
+    /// Takes a map of named things, refusing names that would not do as labels.
+    fn named<R, T>(
+        &mut self,
+        at: &Path,
+        raw: BTreeMap<String, R>,
+        mut resolve: impl FnMut(&mut Self, &Path, String, R) -> Option<T>,
+    ) -> BTreeMap<String, Arc<T>> {
+        let mut resolved = BTreeMap::new();
+        for (name, raw) in raw {
+            let at = at.key(&name);
+            self.check_name(&at, &name);
+            if let Some(thing) = resolve(self, &at, name.clone(), raw) {
+                resolved.insert(name, Arc::new(thing));
+            }
+        }
+        resolved
+    }
+
+    fn check_name(&mut self, at: &Path, name: &str) {
+        let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(good) {
+            let message = format!("a name is 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`");
+            self.refuse(at, message);
+        }
+    }
+
+    fn refuse(&mut self, at: &Path, message: impl Into<String>) {
+        self.errors.refuse(self.tree, at, message);
+    }
+
+    /// Refuses a value whose behaviour comes in a later version.
+    fn later(&mut self, at: &Path, value: &str) {
+        self.refuse(at, format!("`{value}` is {NOT_AVAILABLE}"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Which hosts are the vendors' own: their providers have the hosted profile unless another is set.
+
+/// Hosts, exactly.
+const HOSTS: [&str; 14] = [
+    "api.openai.com",
+    "eu.api.openai.com",
+    "us.api.openai.com",
+    "openrouter.ai",
+    "api.anthropic.com",
+    "api.mistral.ai",
+    "api.deepseek.com",
+    "api.groq.com",
+    "api.x.ai",
+    "api.together.xyz",
+    "api.fireworks.ai",
+    "api.cerebras.ai",
+    "api.cohere.com",
+    "generativelanguage.googleapis.com",
+];
+
+/// Suffixes of hosts that carry an account or a region in front.
+const SUFFIXES: [&str; 4] = [
+    ".openai.azure.com",
+    ".services.ai.azure.com",
+    ".cognitiveservices.azure.com",
+    "-aiplatform.googleapis.com",
+];
+
+/// Whether `host` is a vendor's own.
+pub(super) fn is_vendor(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let is_bedrock = host.starts_with("bedrock-runtime.") && host.ends_with(".amazonaws.com");
+    is_bedrock
+        || HOSTS.contains(&host.as_str())
+        || SUFFIXES.iter().any(|suffix| host.ends_with(suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_vendors_and_nobody_else() {
+        for host in [
+            "api.openai.com",
+            "API.OpenAI.com.",
+            "my-account.openai.azure.com",
+            "bedrock-runtime.eu-central-1.amazonaws.com",
+        ] {
+            assert!(is_vendor(host), "{host}");
+        }
+        for host in [
+            "localhost",
+            "127.0.0.1",
+            "api.openai.com.example.org",
+            "openai.azure.com",
+            "notapi.openai.com",
+            "vllm.internal",
+        ] {
+            assert!(!is_vendor(host), "{host}");
+        }
+    }
+}

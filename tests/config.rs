@@ -1,0 +1,12 @@
+//! The configuration file: what is taken, and what is said of what is not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "config/support.rs"]
+mod support;
+
+#[path = "config/accepted.rs"]
+mod accepted;
+#[path = "config/refused.rs"]
+mod refused;
+#[path = "config/secrets.rs"]
+mod secrets;
