@@ -1,0 +1,117 @@
+//! What the tree may hold: no names of one machine or one mirror, no unfinished work, no file that
+//! has grown out of hand.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{assert_none, files_below, root};
+
+/// The most lines a source file may have.
+const MAX_LINES: usize = 500;
+
+/// Paths of one machine, hosts of package registries, and marks of unfinished work. Spelled in two
+/// halves so that this file does not find itself.
+const BANNED: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!("index.crates", ".io"),
+    concat!("static.crates", ".io"),
+    concat!("py", "pi.org"),
+    concat!("python", "hosted.org"),
+    concat!("registry.npm", "js.org"),
+    concat!("deb.deb", "ian.org"),
+    concat!("proxy.go", "lang.org"),
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+];
+
+/// Files that a tool writes: their words are not ours.
+const GENERATED: &[&str] = &["Cargo.lock"];
+
+/// Complaints about the words of one file.
+fn words(path: &Path, text: &str) -> Vec<String> {
+    let lines = text.lines().enumerate().flat_map(|(number, line)| {
+        let found = BANNED.iter().filter(move |banned| line.contains(**banned));
+        found.map(move |banned| format!("{}:{}: `{banned}`", path.display(), number + 1))
+    });
+    lines.collect()
+}
+
+/// The complaint about a source file that is too long.
+fn length(path: &Path, text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    (lines > MAX_LINES).then(|| format!("{} has {lines} lines, over {MAX_LINES}", path.display()))
+}
+
+/// What Git tracks or would track; outside a checkout, all there is.
+fn tree() -> Vec<PathBuf> {
+    let listed = Command::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root())
+        .output();
+    match listed {
+        Ok(output) if output.status.success() => {
+            let names = String::from_utf8(output.stdout).unwrap();
+            names.split_terminator('\0').map(PathBuf::from).collect()
+        }
+        _ => files_below(""),
+    }
+}
+
+/// Every text of the tree that is written by hand.
+fn texts() -> Vec<(PathBuf, String)> {
+    let written = tree()
+        .into_iter()
+        .filter(|path| !GENERATED.iter().any(|name| path.ends_with(name)));
+    let texts = written.filter_map(|path| {
+        let text = std::fs::read_to_string(root().join(&path)).ok()?;
+        Some((path, text))
+    });
+    texts.collect()
+}
+
+#[test]
+fn no_file_names_a_machine_a_registry_host_or_unfinished_work() {
+    let texts = texts();
+    assert!(texts.len() > 20, "the tree was read");
+    let found: Vec<String> = texts
+        .iter()
+        .flat_map(|(path, text)| words(path, text))
+        .collect();
+    assert_none(&found);
+}
+
+#[test]
+fn no_source_file_is_over_500_lines() {
+    let rust = texts()
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "rs"));
+    let found: Vec<String> = rust
+        .filter_map(|(path, text)| length(&path, &text))
+        .collect();
+    assert_none(&found);
+}
+
+#[test]
+fn a_banned_word_is_found_with_its_line() {
+    let text = format!("fine\ncd {}main\n", BANNED[0]);
+    assert_eq!(
+        words(Path::new("notes.md"), &text),
+        [format!("notes.md:2: `{}`", BANNED[0])]
+    );
+}
+
+#[test]
+fn a_file_of_501_lines_is_found() {
+    assert_eq!(length(Path::new("a.rs"), &"x\n".repeat(500)), None);
+    assert_eq!(
+        length(Path::new("a.rs"), &"x\n".repeat(501)).unwrap(),
+        "a.rs has 501 lines, over 500"
+    );
+}

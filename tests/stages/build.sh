@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# The release build. The Dockerfile runs this very script, so an image holds what the tests built.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+cargo build --locked --release --bin redrive
