@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod crates;
+mod image;
 mod rooms;
 mod source;
 mod tree;

@@ -1,0 +1,14 @@
+# The build stage runs the script that tests/run runs, nothing else.
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN tests/stages/build.sh
+
+# Distroless with glibc: no shell, no package manager, no root. Not `scratch`, because a statically
+# linked glibc cannot resolve names without its shared parts. Certificate authorities are compiled in.
+FROM gcr.io/distroless/cc-debian12:nonroot
+COPY --from=build /src/target/release/redrive /usr/local/bin/redrive
+USER 65532:65532
+EXPOSE 15090
+ENTRYPOINT ["/usr/local/bin/redrive"]
+CMD ["serve", "--config", "/etc/redrive/config/redrive.yaml"]
