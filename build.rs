@@ -2,6 +2,10 @@
 
 use std::{env, fs, path::PathBuf};
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "Cargo speaks to build scripts by environment"
+)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(["redrive/v1/redrive.proto"], ["proto"])?;

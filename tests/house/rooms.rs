@@ -128,7 +128,6 @@ const PURE_CRATES: &[&str] = &[
 
 /// What a pure room may not take from the standard library, with all below it.
 const IMPURE_STD: &[&str] = &[
-    "env",
     "fs",
     "io",
     "net",
@@ -166,11 +165,25 @@ const IMPURE_WORDS: &[&str] = &[
 /// Rooms that serve or call the gRPC service; to all others `proto` is plain data.
 const SPEAKS_GRPC: &[&str] = &["server", "cli"];
 
-/// Crates that open connections to providers; the room that holds the door names them, no other.
-const DOOR_CRATES: &[&str] = &["h2", "tokio_rustls", "webpki_roots"];
-
-/// The room that holds the one door out.
-const DOOR: &str = "upstream";
+/// Paths of other crates that only some rooms may name, with all below them, and why.
+const RATIONED: &[(&str, &[&str], &str)] = &[
+    ("h2", &["upstream"], "it opens connections to providers"),
+    (
+        "tokio_rustls",
+        &["upstream"],
+        "it opens connections to providers",
+    ),
+    (
+        "webpki_roots",
+        &["upstream"],
+        "it decides which providers are trusted",
+    ),
+    (
+        "std::env",
+        &["config", "cli"],
+        "what depends on the environment cannot be told from the file",
+    ),
+];
 
 /// Complaints about one file of `src`; `path` is below `src`, `crates` are the package's own
 /// dependencies as code spells them.
@@ -213,8 +226,14 @@ fn stranger(room: &Room, mention: &Mention) -> Option<String> {
 fn outsider(room: &Room, mention: &Mention, crates: &BTreeSet<String>) -> Option<String> {
     let path = mention.path.join("::");
     let first = mention.path.first()?.as_str();
-    if DOOR_CRATES.contains(&first) && room.name != DOOR {
-        return Some(format!("only {DOOR} may use `{path}`"));
+    let rationed = RATIONED
+        .iter()
+        .find(|(what, rooms, _)| below(&path, what) && !rooms.contains(&room.name));
+    if let Some((_, rooms, why)) = rationed {
+        return Some(format!(
+            "`{path}` is for {} only: {why}",
+            rooms.join(" and ")
+        ));
     }
     if !room.pure {
         return None;
@@ -263,7 +282,7 @@ fn sources() -> Vec<(std::path::PathBuf, Source)> {
             &module,
         );
         let declared = source.test_modules.iter();
-        tests.extend(declared.map(|name| [module.as_slice(), &[name.clone()]].concat()));
+        tests.extend(declared.map(|name| [module.as_slice(), std::slice::from_ref(name)].concat()));
         all.push((path, source));
     }
     all.retain(|(path, _)| !tests.iter().any(|test| module_of(path).starts_with(test)));
@@ -394,7 +413,10 @@ fn verdict_knows_one_type_of_protocol_and_no_more() {
 fn a_second_door_is_found() {
     assert_eq!(
         said("server/grpc.rs", "use h2::client::handshake;"),
-        ["src/server/grpc.rs:1: only upstream may use `h2::client::handshake`"]
+        [
+            "src/server/grpc.rs:1: `h2::client::handshake` is for upstream only: it opens connections \
+          to providers"
+        ]
     );
 }
 
