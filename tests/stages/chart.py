@@ -12,7 +12,10 @@ CHART = "charts/redrive"
 HELM = "target/tools/helm"
 REDRIVE = pathlib.Path("target/release/redrive")
 KUBERNETES = ["1.29", "1.33", "1.37"]
-CI = sorted(pathlib.Path(CHART, "ci").glob("*-values.yaml"))
+VALUES = [
+    *sorted(pathlib.Path(CHART, "ci").glob("*-values.yaml")),
+    *sorted(pathlib.Path("examples").glob("*.values.yaml")),
+]
 MOUNTED_SECRETS = "/etc/redrive/secrets"
 
 
@@ -52,8 +55,8 @@ class Chart(unittest.TestCase):
         return result.stderr
 
     def test_every_object_is_valid_for_old_and_new_kubernetes(self):
-        self.assertTrue(CI)
-        for values in CI:
+        self.assertGreaterEqual(len(VALUES), 3)
+        for values in VALUES:
             for version in KUBERNETES:
                 for kind, each in render("--values", str(values)).items():
                     with self.subTest(values=values.name, version=version, kind=kind):
@@ -174,7 +177,8 @@ class Chart(unittest.TestCase):
     def test_the_rendered_configuration_passes_the_check(self):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "openai").write_text("a key that opens nothing")
-            for objects in [self.default, self.full]:
+            for values in VALUES:
+                objects = render("--values", str(values))
                 text = objects["ConfigMap"]["data"]["redrive.yaml"]
                 config = pathlib.Path(folder, "redrive.yaml")
                 config.write_text(text.replace(MOUNTED_SECRETS, folder))
