@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by stages that need tools from PyPI: makes one virtual environment below target/, with the
 # versions that tests/stages/tools.txt pins, and names its interpreter in $PYTHON.
 tools=target/tools
