@@ -30,7 +30,11 @@ const ROOMS: &[Room] = &[
     Room {
         name: "verdict",
         pure: true,
-        knows: &["proto", "protocol::DecodeError"],
+        knows: &[
+            "proto",
+            "protocol::DecodeError",
+            "protocol::MAX_EVENT_BYTES",
+        ],
     },
     Room {
         name: "recovery",
@@ -114,6 +118,7 @@ const ROOMS: &[Room] = &[
 
 /// The crates that a pure room may use: values and parsing, no IO.
 const PURE_CRATES: &[&str] = &[
+    "base64",
     "bytes",
     "http",
     "httpdate",
@@ -141,8 +146,8 @@ const IMPURE_STD: &[&str] = &[
     "sync::atomic",
     "sync::mpsc",
     "time::Instant",
-    "time::SystemTime",
-    "time::UNIX_EPOCH",
+    "time::SystemTime::now",
+    "time::SystemTime::elapsed",
     "hash::RandomState",
 ];
 
@@ -151,7 +156,6 @@ const IMPURE_WORDS: &[&str] = &[
     "async",
     "await",
     "Instant",
-    "SystemTime",
     "Mutex",
     "RwLock",
     "println",
@@ -218,7 +222,9 @@ fn stranger(room: &Room, mention: &Mention) -> Option<String> {
     if service && !SPEAKS_GRPC.contains(&room.name) {
         return Some(format!("{} names the gRPC service `{path}`", room.name));
     }
-    let known = below(&path, room.name) || room.knows.iter().any(|known| below(&path, known));
+    let whole_room = mention.path.len() == 1;
+    let known = |known: &&str| below(&path, known) || (whole_room && below(known, &path));
+    let known = below(&path, room.name) || room.knows.iter().any(known);
     (!known).then(|| format!("{} may not know `{path}`", room.name))
 }
 
@@ -360,15 +366,29 @@ fn a_pure_room_that_names_a_runtime_is_found() {
 }
 
 #[test]
-fn a_pure_room_that_names_a_clock_is_found_once_by_path_and_once_by_word() {
+fn a_pure_room_that_reads_a_clock_is_found() {
+    assert_eq!(
+        said(
+            "verdict/wait.rs",
+            "use std::time::SystemTime; fn f() { SystemTime::now() }"
+        ),
+        ["src/verdict/wait.rs:1: `std::time::SystemTime::now` in a pure room"]
+    );
     assert_eq!(
         said("verdict/wait.rs", "use std::time::{Duration, SystemTime};"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn what_can_only_be_a_clock_is_found_by_path_and_by_word() {
+    assert_eq!(
+        said("recovery/time.rs", "use std::time::Instant;"),
         [
-            "src/verdict/wait.rs:1: `std::time::SystemTime` in a pure room",
-            "src/verdict/wait.rs:1: `SystemTime` in a pure room",
+            "src/recovery/time.rs:1: `std::time::Instant` in a pure room",
+            "src/recovery/time.rs:1: `Instant` in a pure room",
         ]
     );
-    assert_eq!(said("verdict/wait.rs", "use std::time::Duration;"), [""; 0]);
 }
 
 #[test]
@@ -398,13 +418,20 @@ fn an_arrow_that_points_outwards_is_found_however_it_is_spelled() {
 }
 
 #[test]
-fn verdict_knows_one_type_of_protocol_and_no_more() {
+fn verdict_knows_little_of_protocol_and_no_more() {
     assert_eq!(
         said("verdict/decode.rs", "use crate::protocol::DecodeError;"),
         [""; 0]
     );
     assert_eq!(
         said("verdict/decode.rs", "use crate::protocol::Decoder;"),
+        ["src/verdict/decode.rs:1: verdict may not know `protocol::Decoder`"]
+    );
+    assert_eq!(
+        said(
+            "verdict/decode.rs",
+            "use crate::protocol; fn f(d: protocol::Decoder) {}"
+        ),
         ["src/verdict/decode.rs:1: verdict may not know `protocol::Decoder`"]
     );
 }

@@ -1,6 +1,8 @@
 //! What a Rust source file mentions: its paths, resolved as far as the text alone allows, and its
 //! words. Comments, strings and whatever stands under `#[cfg(test)]` are no mentions.
 
+use std::collections::BTreeMap;
+
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// The mentions of one file.
@@ -12,6 +14,8 @@ pub struct Source {
     pub words: Vec<(String, usize)>,
     /// Modules declared as `#[cfg(test)] mod name;`: their files are tests.
     pub test_modules: Vec<String>,
+    /// What `use` brought into scope: the whole path by its last name.
+    imports: BTreeMap<String, (Root, Vec<String>)>,
 }
 
 /// A path and where it stands.
@@ -39,6 +43,7 @@ pub fn read(text: &str, module: &[String]) -> Source {
     let tokens: TokenStream = text.parse().expect("the file is Rust");
     let mut source = Source::default();
     source.walk(tokens, &mut module.to_vec());
+    source.spell_out();
     source
 }
 
@@ -123,7 +128,36 @@ impl Source {
             at += 3;
         }
         if let Some(token) = tokens.get(at) {
+            let renamed = tokens.get(at + 2).and_then(word);
             self.push(prefix, line(token), module);
+            self.import(renamed);
+        }
+    }
+
+    /// Notes what name the path just pushed has from here on.
+    fn import(&mut self, renamed: Option<String>) {
+        let Some(mention) = self.paths.last() else {
+            return;
+        };
+        if let Some(name) = renamed.or_else(|| mention.path.last().cloned()) {
+            self.imports
+                .insert(name, (mention.root, mention.path.clone()));
+        }
+    }
+
+    /// Puts the whole path in the place of a name that `use` brought into scope.
+    fn spell_out(&mut self) {
+        for mention in &mut self.paths {
+            let Some((first, rest)) = mention.path.split_first() else {
+                continue;
+            };
+            if mention.root == Root::Outside
+                && let Some((root, path)) = self.imports.get(first)
+                && !rest.is_empty()
+            {
+                mention.path = [path, rest].concat();
+                mention.root = *root;
+            }
         }
     }
 
@@ -270,6 +304,22 @@ mod tests {
         assert_eq!(
             paths("mod deep { use super::super::timers; }"),
             [inside("recovery::timers")]
+        );
+    }
+
+    #[test]
+    fn a_name_from_a_use_is_spelled_out_where_it_stands() {
+        assert_eq!(
+            paths(
+                "use crate::protocol; use std::time::SystemTime as Wall; \
+                   fn f(e: protocol::Event) { Wall::now() }"
+            ),
+            [
+                inside("protocol"),
+                outside("std::time::SystemTime"),
+                inside("protocol::Event"),
+                outside("std::time::SystemTime::now"),
+            ]
         );
     }
 
