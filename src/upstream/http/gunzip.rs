@@ -22,7 +22,7 @@ pub(super) enum Decoder {
     /// Nothing to undo.
     Identity,
     /// gzip.
-    Gzip(Gunzip),
+    Gzip(Box<Gunzip>),
     /// An encoding that was not asked for and that we cannot undo.
     Unknown(String),
 }
@@ -40,7 +40,7 @@ impl Decoder {
             .collect();
         match named.as_slice() {
             [] => Self::Identity,
-            [one] if one == "gzip" || one == "x-gzip" => Self::Gzip(Gunzip::new()),
+            [one] if one == "gzip" || one == "x-gzip" => Self::Gzip(Box::new(Gunzip::new())),
             several => Self::Unknown(several.join(", ").chars().take(64).collect()),
         }
     }

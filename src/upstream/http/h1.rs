@@ -28,8 +28,8 @@ pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Header lines in a response head at most.
 pub(super) const MAX_HEADERS: usize = 128;
 
-type Sending =
-    dyn Future<Output = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>> + Send;
+/// What a hand-over comes to; the error gives the message back if nothing of it was written.
+type Outcome = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>;
 
 /// An open connection that carries no exchange. Dropping it closes it.
 pub(super) struct Link {
@@ -42,6 +42,10 @@ pub(super) struct Link {
 
 impl Link {
     /// Wraps an open socket. Sends nothing.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the door: the one opening of HTTP/1.1"
+    )]
     pub(super) async fn new(io: Io, counted: OwnedSemaphorePermit) -> Result<Self, hyper::Error> {
         let (sender, connection) = builder().handshake(TokioIo::new(io)).await?;
         let connection = Box::new(connection);
@@ -104,7 +108,7 @@ fn builder() -> Builder {
 
 /// A connection with its exchange. Dropping it closes the connection.
 pub(super) struct Flight {
-    response: Pin<Box<Sending>>,
+    response: Pin<Box<dyn Future<Output = Outcome> + Send>>,
     /// What the hand-over already brought, to be told after `Sent`.
     early: Option<Result<Response<Incoming>, hyper::Error>>,
     body: Option<Incoming>,
@@ -156,10 +160,7 @@ impl Flight {
         Some(link)
     }
 
-    fn poll_response(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>> {
+    fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         self.poll_connection(cx);
         self.response.as_mut().poll(cx)
     }

@@ -61,6 +61,10 @@ pub(super) struct Control {
 impl Session {
     /// Opens HTTP/2 on a socket: sends the preface, nothing of a request. Its task tells `site` when
     /// the connection has ended.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the door: the one opening of HTTP/2"
+    )]
     pub(super) async fn start(
         io: Io,
         counted: OwnedSemaphorePermit,

@@ -57,9 +57,11 @@ pub use tls::parse_authorities;
 /// The door out over real sockets. Lives inside a tokio runtime.
 #[derive(Default)]
 pub struct Door {
-    /// By the address of the endpoint; the weak reference keeps that address from being reused.
-    sites: Mutex<HashMap<usize, (Weak<Endpoint>, Arc<Site>)>>,
+    sites: Mutex<Sites>,
 }
+
+/// By the address of the endpoint; the weak reference keeps that address from being reused.
+type Sites = HashMap<usize, (Weak<Endpoint>, Arc<Site>)>;
 
 impl Door {
     /// A door without connections.
