@@ -8,7 +8,8 @@ use std::{env, fs, path::PathBuf};
 )]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let descriptors = protox::compile(["redrive/v1/redrive.proto"], ["proto"])?;
+    // It imports all others.
+    let descriptors = protox::compile(["redrive/v1/generation.proto"], ["proto"])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(
         out.join("redrive.v1.bin"),

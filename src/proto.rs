@@ -1,5 +1,5 @@
-//! The contract, generated from `proto/redrive/v1/redrive.proto`: plain data, and the gRPC service
-//! that carries it. The proto file holds the documentation of every field.
+//! The contract, generated from `proto/redrive/v1/`: plain data, and the gRPC service that carries it.
+//! The proto files hold the documentation of every field; `generation.proto` is the place to start.
 //!
 //! The pure rooms use the messages as values (a frame is compared whole in tests); only `server` and
 //! `cli` use the service.
