@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use redrive::protocol::adapter::{RequestError, RequestErrorKind};
+use redrive::protocol::{
+    Dialect,
+    adapter::{RequestError, RequestErrorKind, RequestInput, Source},
+};
 use serde_json::{Map, Value, json, value::RawValue};
 
 fn sent(json: &str) -> String {
@@ -86,16 +89,18 @@ fn names_inside_strings_and_deeper_objects_are_not_ours() {
 
 #[test]
 fn a_model_name_is_escaped() {
-    let body = Bytes::from_static(br#"{"model":1}"#);
-    let request = super::openai_chat()
-        .request(super::RequestInput {
-            source: super::Source::Native(&body),
-            model: "a\"b\\c\n/é",
-            dialect: super::Dialect::Openai,
-        })
-        .unwrap();
-    let sent: Value = serde_json::from_slice(&request.body).unwrap();
-    assert_eq!(sent["model"], "a\"b\\c\n/é");
+    const MODEL: &str = "a\"b\\c\n/é";
+    for body in ["{}", r#"{"model":1}"#, r#"{"model":"a"}"#] {
+        let request = super::openai_chat()
+            .request(RequestInput {
+                source: Source::Native(&Bytes::from(body)),
+                model: MODEL,
+                dialect: Dialect::Openai,
+            })
+            .unwrap();
+        let sent: Value = serde_json::from_slice(&request.body).unwrap();
+        assert_eq!(sent["model"], MODEL);
+    }
 }
 
 #[test]
@@ -181,6 +186,8 @@ fn nesting_is_bounded() {
     assert_eq!(reason(nested(128)), expected);
     assert_eq!(reason(nested(1_000_000)), expected);
     assert_eq!(reason("{\"a\":".repeat(1_000_000)), expected);
+    let siblings = format!("{{\"a\":[{}[]]}}", "[{}],".repeat(1000));
+    assert!(sent(&siblings).contains("[{}],[{}]"));
     let brackets_in_a_string = format!(r#"{{"a":"\"{}"}}"#, "[".repeat(1000));
     assert!(sent(&brackets_in_a_string).contains("[[["));
 }
