@@ -31,7 +31,9 @@ pub struct Generation<'a> {
 
 /// Watches one generation from `accepted` to its end, also while it is detached.
 ///
-/// It is consumed by [`committed`](Self::committed) or [`failed`](Self::failed). Dropped without
+/// Told in this order: for each attempt `waiting`*, `attempt_started`, `sent`, `response_head`,
+/// `first_token` or `recovered`, `stall`, `attempt_ended`, `preview_reset`; what did not happen is left
+/// out. It is consumed by [`committed`](Self::committed) or [`failed`](Self::failed). Dropped without
 /// either (the process ends, or a bug of ours) it closes its spans and counts as failed.
 #[derive(Debug)]
 pub struct GenerationObserver {

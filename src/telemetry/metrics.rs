@@ -1,7 +1,17 @@
 //! The metrics, by the OpenTelemetry SDK, exposed as Prometheus text.
 //!
 //! Two grains, never mixed: generations (what applications asked for) and sends (what providers
-//! were asked for). Every label has a fixed or configured set of values; see [`labels`](super::labels).
+//! were asked for). Every label has a fixed or configured set of values.
+//!
+//! | name | kind | labels |
+//! |---|---|---|
+//! | `redrive_generations_total` | counter | `outcome`: committed, failed, cancelled |
+//! | `redrive_sends_total` | counter | `target`: `provider/model` of the configuration, `provider/_OTHER`, `_OTHER` · `verdict`: accepted or a class of the contract in snake_case |
+//! | `redrive_tokens_total` | counter | output tokens; `disposition`: committed, void |
+//! | `redrive_generations_active` | gauge | |
+//! | `redrive_time_to_first_token_seconds` | histogram | |
+//! | `redrive_recovery_time_seconds` | histogram | |
+//! | `redrive_grpc_connections_active`, `redrive_grpc_streams_active`, `redrive_provider_connections_active`, `redrive_tasks_active`, `redrive_transcript_bytes` | gauge | |
 
 use std::time::Duration;
 

@@ -6,7 +6,10 @@ use opentelemetry::{
     Context, InstrumentationScope, KeyValue,
     trace::{SpanBuilder, SpanContext, TraceContextExt, Tracer, TracerProvider},
 };
-use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
+use opentelemetry_otlp::{
+    ExporterBuildError, SpanExporter, WithExportConfig, WithTonicConfig,
+    tonic_types::transport::ClientTlsConfig,
+};
 use opentelemetry_sdk::{
     Resource,
     resource::{EnvResourceDetector, TelemetryResourceDetector},
@@ -52,11 +55,15 @@ impl Traces {
     /// batch is due; that it is absent, slow or silent costs spans, nothing else. Called inside a
     /// Tokio runtime, which carries the connection.
     pub(super) fn otlp(endpoint: &str) -> Result<Self, ExporterBuildError> {
-        let exporter = SpanExporter::builder()
+        let mut exporter = SpanExporter::builder()
             .with_tonic()
             .with_endpoint(endpoint)
-            .with_timeout(EXPORT_TIMEOUT)
-            .build()?;
+            .with_timeout(EXPORT_TIMEOUT);
+        if endpoint.starts_with("https:") {
+            // The default trusts nobody.
+            exporter = exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
+        }
+        let exporter = exporter.build()?;
         let batches = BatchSpanProcessor::builder(exporter)
             .with_batch_config(
                 BatchConfigBuilder::default()

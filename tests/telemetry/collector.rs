@@ -139,3 +139,10 @@ async fn an_unusable_endpoint_is_refused_by_its_key() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn a_collector_may_be_behind_tls() {
+    let telemetry = exporting_to("https://collector.example.com:4317".to_owned());
+    let rpc = rpc(&telemetry);
+    assert!(rpc.context().is_sampled());
+}
