@@ -5,6 +5,10 @@
 //! by 3 s at most), `listeners` and `commands` (bound: a silent connection is closed after 10 s).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests speak HTTP by hand and measure the named bounds in real time"
+)]
 
 mod collector;
 mod commands;
