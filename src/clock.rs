@@ -15,14 +15,23 @@ pub struct Clock {
 
 impl Clock {
     /// A clock whose origin is now.
-    #[allow(clippy::disallowed_methods, reason = "the one place where clocks are read")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place where clocks are read"
+    )]
     pub fn start() -> Self {
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Self { origin: Instant::now(), wall_origin: wall.unwrap_or_default() }
+        Self {
+            origin: Instant::now(),
+            wall_origin: wall.unwrap_or_default(),
+        }
     }
 
     /// Now.
-    #[allow(clippy::disallowed_methods, reason = "the one place where clocks are read")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place where clocks are read"
+    )]
     pub fn now(&self) -> Time {
         Time::from_origin(self.origin.elapsed())
     }

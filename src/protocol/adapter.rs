@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::{Dialect, Protocol, openai_chat::OpenaiChat};
+use super::{Decoder, Dialect, Protocol, Terminal, openai_chat::OpenaiChat};
 use crate::proto::Conversation;
 
 /// One provider protocol: how a request is written and authorised.
@@ -29,6 +29,9 @@ pub trait Adapter: Send + Sync {
         credential: &str,
         headers: &mut HeaderMap,
     ) -> Result<(), CredentialError>;
+
+    /// A decoder for the body of one response.
+    fn decoder(&self, terminal: Terminal) -> Box<dyn Decoder>;
 }
 
 /// The adapter of `protocol`; `None` where it is not built yet or unspecified.

@@ -306,7 +306,10 @@ impl Generation {
         let length = attempt.clockwork.length(timer);
         let failure = Failure::new(class, origin, stage, attempt.clockwork.explain(timer));
         if class == Class::Stall {
-            self.observe(Observation::Stall { timer: timer.name(), length });
+            self.observe(Observation::Stall {
+                timer: timer.name(),
+                length,
+            });
         }
         self.attempt_failed(now, failure, commons);
     }

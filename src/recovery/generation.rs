@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     proto::{
-        Accepted, Committed, Delivery, Failed, StoppedBy, WaitSource, Waiting, generate_response::Frame,
-        waiting::Reason,
+        Accepted, Committed, Delivery, Failed, StoppedBy, WaitSource, Waiting,
+        generate_response::Frame, waiting::Reason,
     },
     verdict::{Class, Failure, Origin, Stage},
 };

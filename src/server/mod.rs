@@ -1,8 +1,181 @@
-//! IO. Everything that listens.
+//! IO. Everything that listens: the gRPC service, and the small HTTP listeners beside it.
+//!
+//! Owns the opening and the end of every RPC, the checks of what clients send, and the drain. Decides
+//! nothing about recovery.
 
 pub mod admin;
+mod connections;
+mod deadline;
 mod http;
+mod options;
 pub mod public;
 mod readiness;
+mod refusal;
+mod rpc;
+mod service;
+mod start;
+mod status;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_stream::Stream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::server::Connected;
 
 pub use readiness::{Readiness, State};
+pub use rpc::Rpc;
+pub use service::{Grpc, Service};
+
+use crate::{
+    clock::Clock,
+    config::Config,
+    proto::{FILE_DESCRIPTOR_SET, generation_service_server::GenerationServiceServer},
+    recovery::Commons,
+    session::{Environment, Registry},
+    telemetry::Telemetry,
+    upstream::Upstream,
+};
+
+/// After the grace: how long RPCs have to take their terminal frames, and connections to close. Fixed.
+const LAST_FRAMES: Duration = Duration::from_secs(1);
+
+/// The largest header list of a client's request. Fixed.
+const MAX_HEADER_LIST: u32 = 16 << 10;
+
+/// Streams that a client opened and reset before they were accepted; above it the connection is a
+/// rapid-reset attack. Fixed.
+const MAX_PENDING_RESETS: usize = 20;
+
+/// The sidecar, without its sockets.
+pub struct Server {
+    service: Arc<Service>,
+    /// What probes see.
+    pub readiness: Readiness,
+}
+
+impl Server {
+    /// A server that takes no RPCs yet.
+    pub fn new(
+        config: Arc<Config>,
+        upstream: Arc<dyn Upstream>,
+        clock: Clock,
+        telemetry: Telemetry,
+    ) -> Self {
+        let commons = Commons::new(config.retry_budget);
+        let max_total_bytes = config.limits.max_total_bytes;
+        let environment = Arc::new(Environment::new(
+            clock,
+            upstream,
+            commons,
+            telemetry,
+            max_total_bytes,
+        ));
+        let registry = Registry::new(Arc::clone(&environment), config.limits.retention);
+        let service = Service {
+            config,
+            environment,
+            registry: Arc::new(registry),
+        };
+        Self {
+            service: Arc::new(service),
+            readiness: Readiness::new(),
+        }
+    }
+
+    /// Serves gRPC on `incoming` until `drain` is cancelled, and then until what runs has ended or the
+    /// grace is over.
+    pub async fn serve<S, IO, E>(
+        &self,
+        incoming: S,
+        drain: CancellationToken,
+    ) -> Result<(), tonic::transport::Error>
+    where
+        S: Stream<Item = Result<IO, E>> + Send,
+        IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let listen = &self.service.config.listen;
+        let (health, health_service) = tonic_health::server::health_reporter();
+        health.set_serving::<GenerationServiceServer<Grpc>>().await;
+        let grpc = GenerationServiceServer::new(Grpc(Arc::clone(&self.service)))
+            .max_decoding_message_size(listen.max_request_bytes)
+            .max_encoding_message_size(4 << 20);
+        let reflection = listen.reflection.then(reflection).flatten();
+        let keepalive = |length: Duration| (!length.is_zero()).then_some(length);
+        let drained = CancellationToken::new();
+        let serving = tonic::transport::Server::builder()
+            .max_concurrent_streams(listen.max_streams_per_connection)
+            .http2_keepalive_interval(keepalive(listen.keepalive_interval))
+            .http2_keepalive_timeout(keepalive(listen.keepalive_timeout))
+            .http2_max_header_list_size(MAX_HEADER_LIST)
+            .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
+            .tcp_nodelay(true)
+            .add_service(health_service)
+            .add_service(grpc)
+            .add_optional_service(reflection)
+            .serve_with_incoming_shutdown(incoming, drained.clone().cancelled_owned());
+        let sweeper = self.service.registry.sweep();
+        let shutdown = async {
+            self.readiness.advance(State::Ready);
+            drain.cancelled().await;
+            self.readiness.advance(State::Draining);
+            health
+                .set_not_serving::<GenerationServiceServer<Grpc>>()
+                .await;
+            health
+                .set_service_status("", tonic_health::ServingStatus::NotServing)
+                .await;
+            self.drain().await;
+            drained.cancel();
+            tokio::time::sleep(LAST_FRAMES).await;
+        };
+        tokio::select! {
+            result = serving => result,
+            () = shutdown => Ok(()),
+            () = sweeper => Ok(()),
+        }
+    }
+
+    /// No new generations; returns when the running ones have ended, by themselves or by the grace,
+    /// and their RPCs have taken the end.
+    async fn drain(&self) {
+        let grace = self.service.config.drain_grace;
+        let environment = &self.service.environment;
+        let until = environment.clock.now() + grace;
+        self.service.registry.drain(until);
+        let everything_ended = async {
+            self.service.registry.idle().await;
+            while environment.telemetry.gauges().grpc_streams.value() > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(grace + LAST_FRAMES, everything_ended)
+            .await
+            .is_err()
+        {
+            tracing::warn!("RPCs were still open after the drain's grace");
+        }
+    }
+
+    /// How many generations run.
+    pub fn running(&self) -> usize {
+        self.service.registry.running()
+    }
+}
+
+fn reflection() -> Option<
+    tonic_reflection::server::v1::ServerReflectionServer<
+        impl tonic_reflection::server::v1::ServerReflection,
+    >,
+> {
+    let built = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1();
+    built
+        .inspect_err(|error| tracing::warn!(%error, "reflection is off"))
+        .ok()
+}
+
+pub use connections::{Connection, incoming};

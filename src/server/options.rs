@@ -35,7 +35,11 @@ impl Tightened {
     pub fn new(route: &Route, options: Option<&RecoveryOptions>) -> Result<Self, Refusal> {
         let mut policy = route.policy.clone();
         let Some(options) = options else {
-            return Ok(Self { policy, fallback: true, timers: None });
+            return Ok(Self {
+                policy,
+                fallback: true,
+                timers: None,
+            });
         };
         if let Some(max_attempts) = options.max_attempts {
             let bound = policy.max_attempts;
@@ -56,13 +60,23 @@ impl Tightened {
         if options.disable_replay {
             policy.replay = Replay::None;
         }
-        let timers = options.timers.as_ref().map(|t| ClientTimers::read(route, t)).transpose()?;
-        Ok(Self { policy, fallback: !options.disable_fallback, timers })
+        let timers = options
+            .timers
+            .as_ref()
+            .map(|t| ClientTimers::read(route, t))
+            .transpose()?;
+        Ok(Self {
+            policy,
+            fallback: !options.disable_fallback,
+            timers,
+        })
     }
 
     /// A target's timers, tightened.
     pub fn timers(&self, target: Timers) -> Timers {
-        let Some(client) = &self.timers else { return target };
+        let Some(client) = &self.timers else {
+            return target;
+        };
         Timers {
             connect: client.connect.unwrap_or(target.connect),
             first_token: client.first_token.unwrap_or(target.first_token),
@@ -79,7 +93,9 @@ impl ClientTimers {
         type Pick = fn(&Timers) -> Duration;
         let read = |name: &str, value: Option<&prost_types::Duration>, pick: Pick| {
             let field = format!("start.recovery.timers.{name}");
-            let Some(length) = read(&field, value)? else { return Ok(None) };
+            let Some(length) = read(&field, value)? else {
+                return Ok(None);
+            };
             for target in &route.targets {
                 let bound = pick(&target.timers);
                 let looser = !bound.is_zero() && (length.is_zero() || length > bound);
@@ -95,10 +111,16 @@ impl ClientTimers {
         };
         Ok(Self {
             connect: read("connect", timers.connect.as_ref(), |t| t.connect)?,
-            first_token: read("first_token", timers.first_token.as_ref(), |t| t.first_token)?,
-            inter_delta: read("inter_delta", timers.inter_delta.as_ref(), |t| t.inter_delta)?,
+            first_token: read("first_token", timers.first_token.as_ref(), |t| {
+                t.first_token
+            })?,
+            inter_delta: read("inter_delta", timers.inter_delta.as_ref(), |t| {
+                t.inter_delta
+            })?,
             open_block: read("open_block", timers.open_block.as_ref(), |t| t.open_block)?,
-            no_progress: read("no_progress", timers.no_progress.as_ref(), |t| t.no_progress)?,
+            no_progress: read("no_progress", timers.no_progress.as_ref(), |t| {
+                t.no_progress
+            })?,
         })
     }
 }
@@ -112,5 +134,8 @@ pub fn read(
     if value.seconds < 0 || !(0..1_000_000_000).contains(&value.nanos) {
         return Err(Refusal::invalid(field, "must not be negative or malformed"));
     }
-    Ok(Some(Duration::new(value.seconds.unsigned_abs(), value.nanos.unsigned_abs())))
+    Ok(Some(Duration::new(
+        value.seconds.unsigned_abs(),
+        value.nanos.unsigned_abs(),
+    )))
 }

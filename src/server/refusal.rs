@@ -21,12 +21,20 @@ pub struct Refusal {
 impl Refusal {
     /// A field of the client's frame is wrong.
     pub fn invalid(field: &str, reason: impl std::fmt::Display) -> Self {
-        Self::new(Code::InvalidArgument, Class::InvalidRequest, format!("{field}: {reason}"))
+        Self::new(
+            Code::InvalidArgument,
+            Class::InvalidRequest,
+            format!("{field}: {reason}"),
+        )
     }
 
     /// A field's behaviour comes with a later version.
     pub fn unimplemented(field: &str, reason: impl std::fmt::Display) -> Self {
-        Self::new(Code::Unimplemented, Class::InvalidRequest, format!("{field}: {reason}"))
+        Self::new(
+            Code::Unimplemented,
+            Class::InvalidRequest,
+            format!("{field}: {reason}"),
+        )
     }
 
     /// The request id belongs to another start.
@@ -43,7 +51,10 @@ impl Refusal {
 
     /// The process is going down.
     pub fn draining() -> Self {
-        Self::of_class(Class::Draining, "the sidecar is shutting down and takes no new generations")
+        Self::of_class(
+            Class::Draining,
+            "the sidecar is shutting down and takes no new generations",
+        )
     }
 
     /// A refusal with the code of its class.
@@ -52,14 +63,24 @@ impl Refusal {
     }
 
     fn new(code: Code, class: Class, message: impl Into<String>) -> Self {
-        Self { code, class, message: message.into() }
+        Self {
+            code,
+            class,
+            message: message.into(),
+        }
     }
 
     /// The one frame and the status.
     pub fn into_frame_and_status(self) -> (GenerateResponse, Status) {
         let failed = self.failed();
         let status = status::of_refused(self.code, &failed);
-        (GenerateResponse { sequence: 1, frame: Some(Frame::Failed(failed)) }, status)
+        (
+            GenerateResponse {
+                sequence: 1,
+                frame: Some(Frame::Failed(failed)),
+            },
+            status,
+        )
     }
 
     /// The status alone, for a unary call.

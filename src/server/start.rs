@@ -75,11 +75,19 @@ pub fn prepare(
     let detach_grace = detach_grace(&start)?;
     let targets = targets(route, &start.model)?;
     let body_hash = body_hash(&mut start);
-    let plan = Plan { targets: plan(&start, &targets, &tightened)? };
-    let model = targets.first().map(|target| target.model.clone()).unwrap_or_default();
+    let plan = Plan {
+        targets: plan(&start, &targets, &tightened)?,
+    };
+    let model = targets
+        .first()
+        .map(|target| target.model.clone())
+        .unwrap_or_default();
     let params = recovery::Params {
         id: circumstances.id,
-        targets: targets.iter().map(|target| core_target(target, &tightened)).collect(),
+        targets: targets
+            .iter()
+            .map(|target| core_target(target, &tightened))
+            .collect(),
         policy: tightened.policy,
         fallback: tightened.fallback,
         delivery,
@@ -92,7 +100,14 @@ pub fn prepare(
         seed: circumstances.seed,
     };
     let request_id = (!start.request_id.is_empty()).then_some(start.request_id);
-    Ok(Prepared { params, plan, request_id, body_hash, route: route.name.clone(), model })
+    Ok(Prepared {
+        params,
+        plan,
+        request_id,
+        body_hash,
+        route: route.name.clone(),
+        model,
+    })
 }
 
 /// The delivery a start asks for.
@@ -117,17 +132,28 @@ pub fn body_hash(start: &mut Start) -> u64 {
 }
 
 fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
-    for (field, value) in
-        [("start.request_id", &start.request_id), ("start.scope", &start.scope)]
-    {
+    for (field, value) in [
+        ("start.request_id", &start.request_id),
+        ("start.scope", &start.scope),
+    ] {
         if value.len() > MAX_ID_BYTES {
-            return Err(Refusal::invalid(field, format!("is longer than {MAX_ID_BYTES} bytes")));
+            return Err(Refusal::invalid(
+                field,
+                format!("is longer than {MAX_ID_BYTES} bytes"),
+            ));
         }
     }
     if start.labels.len() > MAX_LABELS {
-        return Err(Refusal::invalid("start.labels", format!("has more than {MAX_LABELS} entries")));
+        return Err(Refusal::invalid(
+            "start.labels",
+            format!("has more than {MAX_LABELS} entries"),
+        ));
     }
-    if start.labels.iter().any(|(k, v)| k.len() > MAX_LABEL_BYTES || v.len() > MAX_LABEL_BYTES) {
+    if start
+        .labels
+        .iter()
+        .any(|(k, v)| k.len() > MAX_LABEL_BYTES || v.len() > MAX_LABEL_BYTES)
+    {
         let reason = format!("has a name or value longer than {MAX_LABEL_BYTES} bytes");
         return Err(Refusal::invalid("start.labels", reason));
     }
@@ -143,7 +169,10 @@ fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
     }
     if start.include_native_events {
         let reason = "native events are not available in this version";
-        return Err(Refusal::unimplemented("start.include_native_events", reason));
+        return Err(Refusal::unimplemented(
+            "start.include_native_events",
+            reason,
+        ));
     }
     Ok(())
 }
@@ -165,7 +194,10 @@ fn detach_grace(start: &Start) -> Result<Duration, Refusal> {
     const FIELD: &str = "start.detach_grace";
     let grace = options::read(FIELD, start.detach_grace.as_ref())?.unwrap_or_default();
     if grace > MAX_DETACH_GRACE {
-        return Err(Refusal::invalid(FIELD, format!("must be at most {MAX_DETACH_GRACE:?}")));
+        return Err(Refusal::invalid(
+            FIELD,
+            format!("must be at most {MAX_DETACH_GRACE:?}"),
+        ));
     }
     Ok(grace)
 }
@@ -197,9 +229,13 @@ fn targets(route: &Route, model: &str) -> Result<Vec<config::Target>, Refusal> {
 fn matches(pattern: &str, model: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = model.strip_prefix(first) else { return false };
+    let Some(mut rest) = model.strip_prefix(first) else {
+        return false;
+    };
     let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    let Some(last) = pieces.pop() else {
+        return rest.is_empty();
+    };
     for piece in pieces {
         match rest.split_once(piece) {
             Some((_, after)) => rest = after,
@@ -215,14 +251,22 @@ fn plan(
     tightened: &Tightened,
 ) -> Result<Vec<PlannedTarget>, Refusal> {
     let source = match &start.input {
-        None => return Err(Refusal::invalid("start.input", "conversation or native is required")),
+        None => {
+            return Err(Refusal::invalid(
+                "start.input",
+                "conversation or native is required",
+            ));
+        }
         Some(Input::Conversation(conversation)) => Source::Conversation(conversation),
         Some(Input::Native(native)) => {
             adapter::native_adapter(native.protocol)?;
             Source::Native(&native.json)
         }
     };
-    targets.iter().map(|target| plan_target(source, target, tightened)).collect()
+    targets
+        .iter()
+        .map(|target| plan_target(source, target, tightened))
+        .collect()
 }
 
 fn plan_target(
@@ -233,7 +277,10 @@ fn plan_target(
     let provider = &target.provider;
     let Some(adapter) = adapter::adapter(provider.protocol) else {
         let protocol = Protocol::as_str_name(&provider.protocol);
-        let reason = format!("its target {} speaks {protocol}, not built yet", target.name);
+        let reason = format!(
+            "its target {} speaks {protocol}, not built yet",
+            target.name
+        );
         return Err(Refusal::unimplemented("start.route", reason));
     };
     let request = adapter.request(RequestInput {
@@ -285,14 +332,20 @@ mod tests {
     #[test]
     fn the_hash_leaves_out_recovery_delivery_and_labels_only() {
         let start = |edit: fn(&mut Start)| {
-            let mut start = Start { route: "default".into(), ..Start::default() };
+            let mut start = Start {
+                route: "default".into(),
+                ..Start::default()
+            };
             edit(&mut start);
             body_hash(&mut start)
         };
         let plain = start(|_| {});
         assert_eq!(plain, start(|s| s.delivery = 3));
         assert_eq!(plain, start(|s| s.recovery = Some(Default::default())));
-        assert_eq!(plain, start(|s| drop(s.labels.insert("a".into(), "b".into()))));
+        assert_eq!(
+            plain,
+            start(|s| drop(s.labels.insert("a".into(), "b".into())))
+        );
         assert_ne!(plain, start(|s| s.model = "m".into()));
     }
 }

@@ -53,14 +53,20 @@ fn with_code(code: Code, failed: &Failed, verdict: &Verdict) -> Status {
         ("sends".to_owned(), ledger.sends.to_string()),
     ]);
     if !verdict.target.is_empty() {
-        metadata.insert("target".to_owned(), verdict.target.chars().take(256).collect());
+        metadata.insert(
+            "target".to_owned(),
+            verdict.target.chars().take(256).collect(),
+        );
     }
     if failed.stopped_by() == StoppedBy::Unspecified {
         metadata.remove("stopped_by");
     }
     let reason = class::reason(verdict.class());
     let mut details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
-    if let Some(wait) = verdict.retry_after.and_then(|wait| Duration::try_from(wait).ok()) {
+    if let Some(wait) = verdict
+        .retry_after
+        .and_then(|wait| Duration::try_from(wait).ok())
+    {
         details.set_retry_info(Some(wait));
     }
     Status::with_error_details(code, verdict.message.clone(), details)

@@ -15,9 +15,9 @@ use tokio::time::Sleep;
 
 use super::Session;
 use crate::{
-    telemetry::GenerationObserver,
     protocol::Decoder,
     recovery::{Command, Event, Time, Upstream as Seen},
+    telemetry::GenerationObserver,
     upstream::{Exchange, Signal, Slot, SlotFuture},
     verdict::{self, Class, Failure, Origin, Stage, http::HttpEvidence},
 };
@@ -29,8 +29,12 @@ const ERROR_BODY_BYTES: usize = 64 << 10;
 const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 
 /// Headers in which providers give their id of a request.
-const REQUEST_ID_HEADERS: [&str; 4] =
-    ["x-request-id", "request-id", "apim-request-id", "x-generation-id"];
+const REQUEST_ID_HEADERS: [&str; 4] = [
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "x-generation-id",
+];
 
 /// Drives one session. See the contract in `recovery`.
 pub(super) struct Driver {
@@ -134,11 +138,23 @@ impl Driver {
         match command {
             Command::Reserve { target } => {
                 if let Some(planned) = self.session.plan.targets.get(target) {
-                    let slot = self.session.environment.upstream.slot(&planned.provider.endpoint);
-                    self.reservation = Some(Reservation { target, slot, told: false });
+                    let slot = self
+                        .session
+                        .environment
+                        .upstream
+                        .slot(&planned.provider.endpoint);
+                    self.reservation = Some(Reservation {
+                        target,
+                        slot,
+                        told: false,
+                    });
                 }
             }
-            Command::Send { attempt, target, credential } => self.send(attempt, target, credential),
+            Command::Send {
+                attempt,
+                target,
+                credential,
+            } => self.send(attempt, target, credential),
             Command::Abort { condemn } => {
                 self.reservation = None;
                 self.slot = None;
@@ -158,7 +174,9 @@ impl Driver {
     }
 
     fn send(&mut self, attempt: u32, target: usize, credential: Option<usize>) {
-        let Some(planned) = self.session.plan.targets.get(target) else { return };
+        let Some(planned) = self.session.plan.targets.get(target) else {
+            return;
+        };
         let slot = self.slot.take().filter(|(reserved, _)| *reserved == target);
         let (Some((_, slot)), Some(request)) = (slot, planned.request(credential)) else {
             let message = "the request could not be prepared";
@@ -167,7 +185,12 @@ impl Driver {
         };
         let upstream = &self.session.environment.upstream;
         let exchange = upstream.open(&planned.provider.endpoint, slot, request);
-        self.running = Some(Running { attempt, target, exchange, response: Response::Awaited });
+        self.running = Some(Running {
+            attempt,
+            target,
+            exchange,
+            response: Response::Awaited,
+        });
     }
 
     /// Waits until something happened. What lies in the exchange comes before any timer.
@@ -177,7 +200,11 @@ impl Driver {
             if inner.core.has_command() {
                 return Poll::Ready(());
             }
-            if !inner.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            if !inner
+                .driver
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
                 inner.driver = Some(cx.waker().clone());
             }
         }
@@ -199,7 +226,9 @@ impl Driver {
     }
 
     fn poll_reservation(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(reservation) = &mut self.reservation else { return Poll::Pending };
+        let Some(reservation) = &mut self.reservation else {
+            return Poll::Pending;
+        };
         let event = match reservation.slot.as_mut().poll(cx) {
             Poll::Ready(Ok(slot)) => {
                 self.slot = Some((reservation.target, slot));
@@ -209,8 +238,7 @@ impl Driver {
             Poll::Ready(Err(full)) => {
                 self.reservation = None;
                 let message = full.to_string();
-                let failure =
-                    Failure::new(Class::NoTarget, Origin::Us, Stage::Admission, message);
+                let failure = Failure::new(Class::NoTarget, Origin::Us, Stage::Admission, message);
                 Event::ReservationRefused(failure)
             }
             Poll::Pending if reservation.told => return Poll::Pending,
@@ -225,19 +253,29 @@ impl Driver {
 
     fn on_time(&mut self) {
         let now = self.session.environment.clock.now();
-        if let Some(Running { response: Response::Error(error), .. }) = &self.running
+        if let Some(Running {
+            response: Response::Error(error),
+            ..
+        }) = &self.running
             && error.until <= now
         {
             return self.error_body_ended(false);
         }
-        let due = self.session.lock().core.poll_timeout().is_some_and(|due| due <= now);
+        let due = self
+            .session
+            .lock()
+            .core
+            .poll_timeout()
+            .is_some_and(|due| due <= now);
         if due {
             self.handle(Event::TimerDue);
         }
     }
 
     fn on_signal(&mut self, signal: Signal) {
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = &mut self.running else {
+            return;
+        };
         let attempt = running.attempt;
         match (signal, &mut running.response) {
             (Signal::Sent, _) => self.tell(attempt, Seen::Sent),
@@ -263,12 +301,20 @@ impl Driver {
     }
 
     fn on_head(&mut self, status: StatusCode, headers: HeaderMap) {
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = &mut self.running else {
+            return;
+        };
         let (attempt, target) = (running.attempt, running.target);
-        let request_id =
-            REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok());
+        let request_id = REQUEST_ID_HEADERS
+            .iter()
+            .find_map(|name| headers.get(*name)?.to_str().ok());
         let request_id = request_id.map(|id| id.chars().take(256).collect::<String>());
-        let decoder = self.session.plan.targets.get(target).and_then(|planned| planned.decoder());
+        let decoder = self
+            .session
+            .plan
+            .targets
+            .get(target)
+            .and_then(|planned| planned.decoder());
         running.response = match decoder {
             Some(decoder) if status.is_success() => Response::Stream(decoder),
             _ => Response::Error(ErrorBody {
@@ -279,41 +325,71 @@ impl Driver {
             }),
         };
         let status = status.as_u16();
-        self.tell(attempt, Seen::Head { status, request_id: request_id.as_deref() });
+        self.tell(
+            attempt,
+            Seen::Head {
+                status,
+                request_id: request_id.as_deref(),
+            },
+        );
     }
 
     /// Decodes one read: one lock, and one wake-up of the client, for all its events.
     fn decode(&mut self, bytes: &[u8]) {
-        let Some(Running { attempt, response: Response::Stream(decoder), .. }) = &mut self.running
+        let Some(Running {
+            attempt,
+            response: Response::Stream(decoder),
+            ..
+        }) = &mut self.running
         else {
             return;
         };
         let attempt = *attempt;
         self.session.with_core(|now, core, environment| {
             decoder.feed(bytes, &mut |event| {
-                let event = Event::Upstream { attempt, signal: Seen::Decoded(event) };
+                let event = Event::Upstream {
+                    attempt,
+                    signal: Seen::Decoded(event),
+                };
                 core.handle(now, event, environment);
             });
         });
     }
 
     fn stream_ended(&mut self, clean: bool, end: Seen<'_>) {
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = &mut self.running else {
+            return;
+        };
         let attempt = running.attempt;
         let response = &mut running.response;
         self.session.with_core(|now, core, environment| {
             if let Response::Stream(decoder) = response {
                 decoder.end(clean, &mut |event| {
-                    let event = Event::Upstream { attempt, signal: Seen::Decoded(event) };
+                    let event = Event::Upstream {
+                        attempt,
+                        signal: Seen::Decoded(event),
+                    };
                     core.handle(now, event, environment);
                 });
             }
-            core.handle(now, Event::Upstream { attempt, signal: end }, environment);
+            core.handle(
+                now,
+                Event::Upstream {
+                    attempt,
+                    signal: end,
+                },
+                environment,
+            );
         });
     }
 
     fn error_body_ended(&mut self, body_complete: bool) {
-        let Some(Running { attempt, response: Response::Error(error), .. }) = &self.running else {
+        let Some(Running {
+            attempt,
+            response: Response::Error(error),
+            ..
+        }) = &self.running
+        else {
             return;
         };
         let failure = verdict::http::classify(&HttpEvidence {
@@ -331,19 +407,27 @@ impl Driver {
     }
 
     fn handle(&self, event: Event<'_>) {
-        self.session.with_core(|now, core, environment| core.handle(now, event, environment));
+        self.session
+            .with_core(|now, core, environment| core.handle(now, event, environment));
     }
 
     /// Sets the alarm. One that is set earlier stays: when it goes off the time is looked at again,
     /// which is cheaper than moving it with every token.
     fn arm(&mut self, timeout: Option<Time>) {
         let error_body = match &self.running {
-            Some(Running { response: Response::Error(error), .. }) => Some(error.until),
+            Some(Running {
+                response: Response::Error(error),
+                ..
+            }) => Some(error.until),
             _ => None,
         };
-        let Some(due) = [timeout, error_body].into_iter().flatten().min() else { return };
+        let Some(due) = [timeout, error_body].into_iter().flatten().min() else {
+            return;
+        };
         if self.armed.is_none_or(|armed| due < armed) {
-            self.sleep.as_mut().reset(self.session.environment.clock.instant(due));
+            self.sleep
+                .as_mut()
+                .reset(self.session.environment.clock.instant(due));
             self.armed = Some(due);
         }
     }

@@ -41,7 +41,10 @@ impl Environment {
             upstream,
             telemetry,
             tasks: TaskTracker::new(),
-            memory: Memory { bytes, max: max_total_bytes },
+            memory: Memory {
+                bytes,
+                max: max_total_bytes,
+            },
             commons: Mutex::new(commons),
         }
     }

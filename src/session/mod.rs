@@ -21,7 +21,7 @@ pub use plan::{Plan, PlannedTarget};
 pub use registry::{Registry, StartOutcome};
 
 use crate::{
-    proto::{Committed, Failed},
+    proto::{Committed, Delivery, Failed},
     recovery::{Event, Generation, Next, Time},
     telemetry::{GenerationObserver, SpanContext},
 };
@@ -84,7 +84,14 @@ pub enum Polled {
 impl Session {
     /// A session that is not driven yet.
     pub fn new(parts: Parts, registry: Arc<Registry>, environment: Arc<Environment>) -> Arc<Self> {
-        let Parts { id, request_id, body_hash, core, plan, observer } = parts;
+        let Parts {
+            id,
+            request_id,
+            body_hash,
+            core,
+            plan,
+            observer,
+        } = parts;
         let span = observer.context();
         let inner = Inner {
             core,
@@ -96,33 +103,64 @@ impl Session {
             counted: 0,
         };
         let inner = Mutex::new(inner);
-        Arc::new(Self { id, request_id, body_hash, environment, registry, plan, span, inner })
+        Arc::new(Self {
+            id,
+            request_id,
+            body_hash,
+            environment,
+            registry,
+            plan,
+            span,
+            inner,
+        })
     }
 
     /// Hands an event from outside (a client, a drain) to the core.
     pub fn handle(self: &Arc<Self>, event: Event<'_>) {
-        let wakers = {
-            let mut inner = self.lock();
-            let now = self.environment.clock.now();
-            inner.core.handle(now, event, &*self.environment);
-            inner.count(&self.environment.memory);
-            if !inner.driving && !inner.crashed {
-                inner.driving = true;
-                let driver = Driver::new(Arc::clone(self), inner.observer.take());
-                self.environment.tasks.spawn(driver.run());
-            }
-            [inner.driver.take(), inner.client.take()]
-        };
-        for waker in wakers.into_iter().flatten() {
-            waker.wake();
+        self.handle_if(|_| true, event);
+    }
+
+    /// Another RPC takes over; its number.
+    pub fn attach(self: &Arc<Self>, delivery: Delivery, caller_deadline: Option<Time>) -> u64 {
+        self.handle_if(
+            |_| true,
+            Event::Attach {
+                delivery,
+                caller_deadline,
+            },
+        )
+    }
+
+    /// The number of the newest RPC after `event`, which is handed in only if the core still is as
+    /// `condition` says.
+    fn handle_if(
+        self: &Arc<Self>,
+        condition: impl FnOnce(&Generation) -> bool,
+        event: Event<'_>,
+    ) -> u64 {
+        let mut inner = self.lock();
+        if !condition(&inner.core) || inner.crashed {
+            return inner.core.rpc();
         }
+        inner
+            .core
+            .handle(self.environment.clock.now(), event, &*self.environment);
+        inner.count(&self.environment.memory);
+        if !inner.driving {
+            inner.driving = true;
+            let driver = Driver::new(Arc::clone(self), inner.observer.take());
+            self.environment.tasks.spawn(driver.run());
+        }
+        let rpc = inner.core.rpc();
+        let wakers = [inner.driver.take(), inner.client.take()];
+        drop(inner);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+        rpc
     }
 
     /// The RPC number `rpc` is gone. Ignored if another one has taken over.
     pub fn client_lost(self: &Arc<Self>, rpc: u64) {
-        if self.lock().core.rpc() == rpc {
-            self.handle(Event::ClientLost);
-        }
+        self.handle_if(|core| core.rpc() == rpc, Event::ClientLost);
     }
 
     /// The next frame of RPC number `rpc`.
@@ -138,11 +176,6 @@ impl Session {
             }
             next => Poll::Ready(Polled::Next(next)),
         }
-    }
-
-    /// The number of the newest RPC.
-    pub fn rpc(&self) -> u64 {
-        self.lock().core.rpc()
     }
 
     /// How the generation failed, once it has.
@@ -162,10 +195,16 @@ impl Session {
             let now = self.environment.clock.now();
             f(now, &mut inner.core, &self.environment);
             if inner.count(&self.environment.memory) {
-                inner.core.handle(now, Event::OutOfMemory, &*self.environment);
+                inner
+                    .core
+                    .handle(now, Event::OutOfMemory, &*self.environment);
                 inner.count(&self.environment.memory);
             }
-            if inner.core.has_frame() { inner.client.take() } else { None }
+            if inner.core.has_frame() {
+                inner.client.take()
+            } else {
+                None
+            }
         };
         if let Some(waker) = waker {
             waker.wake();

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use super::driver::Driver;
-use crate::{
-    recovery::Observation,
-    telemetry::Attempt,
-};
+use crate::{recovery::Observation, telemetry::Attempt};
 
 impl Driver {
     pub(super) fn observe(&mut self, observation: Observation) {
@@ -14,12 +11,18 @@ impl Driver {
             self.observe_end();
             return self.session.registry.ended(&self.session);
         }
-        let Some(observer) = &mut self.observer else { return };
+        let Some(observer) = &mut self.observer else {
+            return;
+        };
         match observation {
             Observation::Waiting { reason, expected } => {
                 observer.waiting(reason, expected.unwrap_or_default());
             }
-            Observation::AttemptStarted { attempt, target, mode } => {
+            Observation::AttemptStarted {
+                attempt,
+                target,
+                mode,
+            } => {
                 if let Some(planned) = self.session.plan.targets.get(target) {
                     observer.attempt_started(&Attempt {
                         attempt,
@@ -43,7 +46,9 @@ impl Driver {
     }
 
     fn observe_end(&mut self) {
-        let Some(observer) = self.observer.take() else { return };
+        let Some(observer) = self.observer.take() else {
+            return;
+        };
         let elapsed = self.elapsed();
         if let Some(committed) = self.session.committed() {
             let ledger = committed.ledger.clone().unwrap_or_default();

@@ -59,6 +59,6 @@ impl PlannedTarget {
     /// A decoder for one response.
     pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
         let adapter = adapter(self.provider.protocol)?;
-        Some(adapter.decoder(self.provider.dialect, self.provider.terminal))
+        Some(adapter.decoder(self.provider.terminal))
     }
 }

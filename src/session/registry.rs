@@ -39,20 +39,26 @@ pub enum StartOutcome {
     Conflict,
     /// No new generations: the process is going down.
     Draining,
-    /// No new generations: transcripts fill `limits.max_total_bytes`.
-    Full,
 }
 
 impl Registry {
     /// Knows nothing yet; keeps ended generations for `retention`.
     pub fn new(environment: Arc<Environment>, retention: Duration) -> Self {
-        Self { environment, retention, sessions: Mutex::default(), changed: Notify::new() }
+        Self {
+            environment,
+            retention,
+            sessions: Mutex::default(),
+            changed: Notify::new(),
+        }
     }
 
     /// Looks for a session with the same request id.
     pub fn find_request(&self, request_id: &str, body_hash: u64) -> Option<StartOutcome> {
         let sessions = self.lock();
-        sessions.by_request.get(request_id).map(|known| same_or_conflict(known, body_hash))
+        sessions
+            .by_request
+            .get(request_id)
+            .map(|known| same_or_conflict(known, body_hash))
     }
 
     /// Makes a new session known, unless its request id already is.
@@ -67,7 +73,9 @@ impl Registry {
             }
             sessions.by_request.insert(id.clone(), Arc::clone(session));
         }
-        sessions.by_id.insert(session.id.clone(), Arc::clone(session));
+        sessions
+            .by_id
+            .insert(session.id.clone(), Arc::clone(session));
         sessions.running += 1;
         StartOutcome::New
     }
@@ -160,7 +168,9 @@ impl Registry {
                 sessions.ended.front().map(|(until, _)| *until)
             };
             match next {
-                Some(until) => tokio::time::sleep_until(self.environment.clock.instant(until)).await,
+                Some(until) => {
+                    tokio::time::sleep_until(self.environment.clock.instant(until)).await
+                }
                 None => changed.await,
             }
         }

@@ -12,7 +12,7 @@ use http::{
 };
 
 use crate::protocol::{
-    Dialect,
+    Decoder, Dialect, Terminal,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
 };
 
@@ -63,6 +63,10 @@ impl Adapter for OpenaiChat {
         value.set_sensitive(true);
         headers.insert(name, value);
         Ok(())
+    }
+
+    fn decoder(&self, terminal: Terminal) -> Box<dyn Decoder> {
+        Box::new(super::Decoder::new(terminal))
     }
 }
 

@@ -1,0 +1,124 @@
+//! The gRPC listener's connections: counted, and bounded.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use tokio_stream::Stream;
+use tonic::transport::server::{Connected, TcpConnectInfo};
+
+use crate::telemetry::{Gauge, Guard};
+
+/// An accepted connection; its place is free again when it is dropped.
+pub struct Connection {
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+    _alive: Guard,
+}
+
+/// Accepts connections, at most `max` at a time: a further one is closed at once, so that its client
+/// learns it now and not by a time-out.
+pub fn incoming(
+    listener: TcpListener,
+    max: usize,
+    gauge: Gauge,
+) -> impl Stream<Item = io::Result<Connection>> + Send {
+    Incoming {
+        listener,
+        places: Arc::new(Semaphore::new(max)),
+        gauge,
+    }
+}
+
+struct Incoming {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    gauge: Gauge,
+}
+
+impl Stream for Incoming {
+    type Item = io::Result<Connection>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let stream = match self.listener.poll_accept(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok((stream, _))) => stream,
+                // One connection's failure to come up, or no descriptors: the listener goes on.
+                Poll::Ready(Err(error)) => {
+                    tracing::warn!(%error, "a client connection could not be accepted");
+                    return Poll::Ready(Some(Err(error)));
+                }
+            };
+            let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+                tracing::warn!("listen.max_connections is reached; a connection was closed");
+                continue;
+            };
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "no TCP_NODELAY");
+            }
+            let _alive = Guard::new(&self.gauge);
+            return Poll::Ready(Some(Ok(Connection {
+                stream,
+                _place: place,
+                _alive,
+            })));
+        }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

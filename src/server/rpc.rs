@@ -1,0 +1,230 @@
+//! One `Generate` RPC: its opening, its frames out, its end.
+//!
+//! The transport pulls: a frame is made when it is asked for, nothing queues between the cursor and
+//! the transport. What the client sends is read by a task of its own, whether or not it reads.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_core::Stream;
+use tokio::task::AbortHandle;
+use tonic::{Code, Status, Streaming};
+
+use super::{refusal::Refusal, service::Service, status};
+use crate::{
+    proto::{
+        Failed, GenerateRequest, GenerateResponse, Ledger, StoppedBy, generate_request,
+        generate_response::Frame,
+    },
+    recovery::{self, Event, Next, Time},
+    session::{Polled, Session},
+    telemetry::{Guard, RpcSpan},
+    verdict::{Class, Failure, Origin, Stage},
+};
+
+/// A session that an RPC is attached to, and which of its RPCs this is.
+pub(super) struct Attached {
+    pub session: Arc<Session>,
+    pub rpc: u64,
+    pub inbound: Option<AbortHandle>,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(inbound) = &self.inbound {
+            inbound.abort();
+        }
+        self.session.client_lost(self.rpc);
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<Attached, Refusal>> + Send>>;
+
+/// The response stream of one RPC.
+pub struct Rpc {
+    state: State,
+    last_sequence: u64,
+    span: Option<RpcSpan>,
+    _alive: Guard,
+}
+
+enum State {
+    Opening(Opening),
+    Open(Attached),
+    /// The status that ends it, once the frames are out.
+    Ending(Option<Status>),
+    Done,
+}
+
+impl Rpc {
+    /// Reads the first frame and opens the RPC.
+    pub(super) fn new(
+        service: Arc<Service>,
+        inbound: Streaming<GenerateRequest>,
+        caller_deadline: Option<Time>,
+        span: RpcSpan,
+    ) -> Self {
+        let alive = Guard::new(&service.environment.telemetry.gauges().grpc_streams);
+        let parent = span.context();
+        let opening = service.open(inbound, caller_deadline, parent);
+        Self {
+            state: State::Opening(Box::pin(opening)),
+            last_sequence: 0,
+            span: Some(span),
+            _alive: alive,
+        }
+    }
+
+    fn end(&mut self, status: Option<Status>) -> Poll<Option<Result<GenerateResponse, Status>>> {
+        self.state = State::Done;
+        if let Some(span) = self.span.take() {
+            span.end(status.as_ref().map_or(Code::Ok, Status::code));
+        }
+        Poll::Ready(status.map(Err))
+    }
+
+    fn poll_open(&mut self, polled: Polled) -> Poll<Option<Result<GenerateResponse, Status>>> {
+        match polled {
+            Polled::Next(Next::Frame(frame)) => {
+                self.last_sequence = frame.sequence;
+                Poll::Ready(Some(Ok(*frame)))
+            }
+            Polled::Next(Next::Finished) => {
+                let failed = match &self.state {
+                    State::Open(attached) => attached.session.failed(),
+                    _ => None,
+                };
+                self.end(failed.as_ref().map(status::of_failed))
+            }
+            Polled::Next(Next::Displaced) => self.end(Some(Status::aborted(
+                "another RPC has attached to this generation",
+            ))),
+            Polled::Next(Next::TooSlow) => {
+                let message = "the client took nothing for client_idle; the generation lives on";
+                self.end(Some(Status::resource_exhausted(message)))
+            }
+            Polled::Next(Next::Pending) => Poll::Pending,
+            Polled::Crashed => {
+                let (frame, status) = crashed(self.last_sequence + 1);
+                self.state = State::Ending(Some(status));
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+}
+
+impl Stream for Rpc {
+    type Item = Result<GenerateResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match &mut self.state {
+                State::Opening(opening) => match opening.as_mut().poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(attached)) => {
+                        if attached.rpc > 1
+                            && let Some(span) = &mut self.span
+                        {
+                            span.attached(&attached.session.span);
+                        }
+                        self.state = State::Open(attached);
+                    }
+                    Poll::Ready(Err(refusal)) => {
+                        let (frame, status) = refusal.into_frame_and_status();
+                        self.state = State::Ending(Some(status));
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
+                },
+                State::Open(attached) => {
+                    let Poll::Ready(polled) = attached.session.poll_next(cx, attached.rpc) else {
+                        return Poll::Pending;
+                    };
+                    return self.poll_open(polled);
+                }
+                State::Ending(status) => {
+                    let status = status.take();
+                    return self.end(status);
+                }
+                State::Done => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// Reads what the client sends after its first frame, until it has nothing more to say.
+pub(super) async fn read_client(mut inbound: Streaming<GenerateRequest>, session: Arc<Session>) {
+    loop {
+        match inbound.message().await {
+            Ok(Some(request)) => on_frame(&session, request),
+            // A half-close is no cancel.
+            Ok(None) => return,
+            Err(status) => {
+                if let Some(reason) = broken_frame(&status) {
+                    session.handle(Event::Violation(violation("frame", reason)));
+                }
+                // Otherwise the RPC is gone, which the response stream notices by being dropped.
+                return;
+            }
+        }
+    }
+}
+
+fn on_frame(session: &Arc<Session>, request: GenerateRequest) {
+    use generate_request::Frame::{Attach, Cancel, Effects, Start};
+    let event = match &request.frame {
+        Some(Effects(effects)) => Event::Effects {
+            through_sequence: effects.through_sequence,
+        },
+        Some(Cancel(cancel)) => Event::Cancel {
+            reason: &cancel.reason,
+        },
+        Some(Start(_)) => Event::Violation(violation("start", "came twice")),
+        Some(Attach(_)) => Event::Violation(violation("attach", "came after the first frame")),
+        None => Event::Violation(violation("frame", "is empty or unknown")),
+    };
+    session.handle(event);
+}
+
+/// Why a frame could not be read, if that is the client's doing and not the end of its RPC.
+pub(super) fn broken_frame(status: &Status) -> Option<&'static str> {
+    match status.code() {
+        Code::OutOfRange | Code::ResourceExhausted => Some("is larger than max_request_bytes"),
+        Code::Internal | Code::InvalidArgument => Some("is not a GenerateRequest"),
+        Code::Unimplemented => Some("is compressed in an unsupported way"),
+        _ => None,
+    }
+}
+
+fn violation(field: &str, reason: &str) -> Failure {
+    let message = format!("{field}: {reason}");
+    Failure::new(
+        Class::InvalidRequest,
+        Origin::Client,
+        Stage::Admission,
+        message,
+    )
+}
+
+/// The end of an RPC whose generation died of a bug of ours.
+fn crashed(sequence: u64) -> (GenerateResponse, Status) {
+    let message = "redrive: internal error; the generation was lost";
+    let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Admission, message);
+    let failed = Failed {
+        verdict: Some(recovery::verdict(&failure, 0, "")),
+        stopped_by: StoppedBy::NotRetryable.into(),
+        safe_to_send_again: false,
+        ledger: Some(Ledger::default()),
+    };
+    let status = status::of_failed(&failed);
+    (
+        GenerateResponse {
+            sequence,
+            frame: Some(Frame::Failed(failed)),
+        },
+        status,
+    )
+}
