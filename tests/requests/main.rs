@@ -4,9 +4,11 @@
 
 mod conversations;
 mod native;
+mod parts;
 mod refused;
 
 use bytes::Bytes;
+use redrive::proto::Conversation;
 use redrive::protocol::{
     Dialect, Protocol,
     adapter::{Adapter, AdapterRequest, RequestError, RequestInput, Source, adapter},
@@ -23,4 +25,14 @@ fn native(json: &Bytes) -> Result<AdapterRequest, RequestError> {
         model: "m",
         dialect: Dialect::Openai,
     })
+}
+
+/// The body of a conversation for the model `the-model`.
+fn sent(conversation: &Conversation, dialect: Dialect) -> Result<Vec<u8>, RequestError> {
+    let request = openai_chat().request(RequestInput {
+        source: Source::Conversation(conversation),
+        model: "the-model",
+        dialect,
+    })?;
+    Ok(request.body.to_vec())
 }

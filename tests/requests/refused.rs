@@ -8,8 +8,9 @@ use redrive::{
     protocol::{Dialect, adapter::RequestErrorKind},
 };
 
-use super::conversations::{
-    call, conversation, data, message, question, reasoning, result, sent, text, uri,
+use super::{
+    parts::{call, conversation, data, message, question, reasoning, result, text, uri},
+    sent,
 };
 
 #[track_caller]
