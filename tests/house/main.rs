@@ -7,6 +7,7 @@
 
 mod crates;
 mod image;
+mod pages;
 mod rooms;
 mod source;
 mod tree;
