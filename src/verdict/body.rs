@@ -232,7 +232,7 @@ fn message(level: &Map<String, Value>) -> Option<String> {
     ["message", "msg", "error", "detail"]
         .iter()
         .find_map(|key| match level.get(*key)? {
-            Value::String(text) => Some(text.clone()),
+            Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
             Value::Array(items) => joined(items),
             _ => None,
         })

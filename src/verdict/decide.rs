@@ -34,7 +34,8 @@ pub(super) struct Evidence<'a> {
 /// A class and the provider's word for it.
 pub(super) struct Decision {
     pub class: Class,
-    /// The code or type that decided, else the first the provider gave.
+    /// The code or type that decided; where only a generic one or a status did, the first that the
+    /// provider gave, which is the most specific.
     pub code: Option<String>,
 }
 
@@ -50,8 +51,8 @@ pub(super) fn decide(evidence: &Evidence<'_>) -> Decision {
         };
     };
     let code = match signal.source {
-        Source::Name(name) => Some(name),
-        Source::Status(_) => first,
+        Source::Name(name) if signal.weight > Weight::Generic => Some(name),
+        _ => first,
     };
     let code = code
         .map(str::to_owned)

@@ -59,7 +59,7 @@ fn redirect(evidence: &HttpEvidence<'_>) -> Failure {
         .and_then(|uri| uri.host().map(|host| format!(" to {host}")))
         .unwrap_or_default();
     let text = format!("HTTP {} redirect{host} was not followed", evidence.status);
-    failure(Class::RedirectRefused, evidence, &text)
+    failure(Class::RedirectRefused, evidence, message::clean(&text))
 }
 
 fn error(evidence: &HttpEvidence<'_>) -> Failure {
@@ -72,24 +72,17 @@ fn error(evidence: &HttpEvidence<'_>) -> Failure {
         text,
         status: Some(evidence.status),
     });
-    let said = object
-        .and_then(ErrorObject::text)
-        .or_else(|| text.map(str::to_owned));
-    let said = said.unwrap_or_else(|| diagnostic(evidence, object.is_some()));
-    let mut failure = failure(decision.class, evidence, &said);
+    let said = object.map_or_else(|| text.map(str::to_owned), ErrorObject::text);
+    let said = message::shown(said).unwrap_or_else(|| diagnostic(evidence, object.is_some()));
+    let mut failure = failure(decision.class, evidence, said);
     failure.retryable &= !vetoed(evidence.headers, object);
     failure.wait = wait::supplied(evidence.status, evidence.headers, object, evidence.now_wall);
-    failure.code = decision.code.as_deref().map(message::clean_code);
+    failure.code = message::shown_code(decision.code);
     failure
 }
 
-fn failure(class: Class, evidence: &HttpEvidence<'_>, text: &str) -> Failure {
-    let mut failure = Failure::new(
-        class,
-        Origin::Provider,
-        Stage::Response,
-        message::clean(text),
-    );
+fn failure(class: Class, evidence: &HttpEvidence<'_>, message: String) -> Failure {
+    let mut failure = Failure::new(class, Origin::Provider, Stage::Response, message);
     failure.http_status = Some(evidence.status);
     failure
 }

@@ -23,26 +23,22 @@ pub fn classify(json: &[u8]) -> Failure {
         status: None,
     };
     let decision = decide::decide(&evidence);
-    let said = object.and_then(ErrorObject::text);
-    let said = said.unwrap_or_else(|| "an error without text in a successful response".to_owned());
-    let mut failure = Failure::new(
-        decision.class,
-        Origin::Provider,
-        Stage::Stream,
-        message::clean(&said),
-    );
+    let said = message::shown(object.and_then(ErrorObject::text))
+        .unwrap_or_else(|| "an error without text in a successful response".to_owned());
+    let mut failure = Failure::new(decision.class, Origin::Provider, Stage::Stream, said);
     failure.retryable &= object.and_then(|object| object.retryable) != Some(false);
     failure.wait = object.and_then(|object| object.wait);
-    failure.code = decision.code.as_deref().map(message::clean_code);
+    failure.code = message::shown_code(decision.code);
     failure
 }
 
 /// The verdict on a finish reason that is a failure rather than a finish.
 pub fn bad_finish(native: &str) -> Failure {
     let class = codes::of_finish(native).unwrap_or(Class::Unclassified);
-    let code = message::clean_code(native);
-    let text = format!("the provider ended the response with finish reason {code:?}");
+    let code = message::shown_code(Some(native.to_owned()));
+    let reason = code.as_deref().unwrap_or("that is empty");
+    let text = format!("the provider ended the response with the finish reason {reason}");
     let mut failure = Failure::new(class, Origin::Provider, Stage::Stream, text);
-    failure.code = Some(code);
+    failure.code = code;
     failure
 }

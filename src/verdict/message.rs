@@ -56,7 +56,8 @@ const MAX_PLAIN_RUN: usize = 19;
 pub(super) fn clean(text: &str) -> String {
     let mut clean = String::new();
     let mut rest = bounded(text);
-    let mut after_scheme = false;
+    // After the name of an authentication scheme: whether a label stood before that.
+    let mut after_scheme = None;
     while let Some(first) = rest.chars().next() {
         let length = rest.find(|c: char| !is_token_char(c)).unwrap_or(rest.len());
         if length == 0 {
@@ -65,16 +66,18 @@ pub(super) fn clean(text: &str) -> String {
             continue;
         }
         let (word, tail) = rest.split_at(length);
-        let is_scheme = ["bearer", "basic"]
-            .iter()
-            .any(|scheme| word.eq_ignore_ascii_case(scheme));
-        if !is_scheme && (after_scheme && !is_prose(word) || is_labelled(&clean) && word.len() > 3)
-        {
-            push_redacted(word, &mut clean);
+        let labelled = is_labelled(&clean);
+        let scheme = is_scheme(word);
+        let secret = match after_scheme {
+            Some(certain) => certain || !is_prose(word),
+            None => labelled && !scheme && word.len() > 3,
+        };
+        if secret {
+            push_redacted(word, &mut clean)
         } else {
-            push_word(word, &mut clean);
+            push_word(word, &mut clean)
         }
-        after_scheme = is_scheme;
+        after_scheme = scheme.then_some(labelled);
         rest = tail;
     }
     clean.truncate(clean.trim_end().len());
@@ -82,11 +85,17 @@ pub(super) fn clean(text: &str) -> String {
     clean
 }
 
+/// `text` cleaned, where something of it is left to show.
+pub(super) fn shown(text: Option<String>) -> Option<String> {
+    text.map(|text| clean(&text))
+        .filter(|text| !text.is_empty())
+}
+
 /// A code or type, cleaned and cut to what a code may need.
-pub(super) fn clean_code(code: &str) -> String {
-    let mut clean = clean(code);
-    clean.truncate(clean.floor_char_boundary(MAX_CODE_BYTES));
-    clean
+pub(super) fn shown_code(code: Option<String>) -> Option<String> {
+    let mut code = shown(code)?;
+    code.truncate(code.floor_char_boundary(MAX_CODE_BYTES));
+    Some(code)
 }
 
 /// The part of the text that is looked at. A word that the cut halves is left out whole, because
@@ -135,13 +144,20 @@ fn push_redacted(word: &str, clean: &mut String) {
     }
 }
 
+/// The name of an authentication scheme: what follows is a credential, or a word about one.
+fn is_scheme(word: &str) -> bool {
+    ["bearer", "basic"]
+        .iter()
+        .any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
 /// A plain word, as in "bearer authentication".
 fn is_prose(word: &str) -> bool {
     word.len() <= 16
         && word
             .trim_end_matches('.')
             .bytes()
-            .all(|byte| byte.is_ascii_alphabetic())
+            .all(|byte| byte.is_ascii_lowercase())
 }
 
 fn is_credential(word: &str) -> bool {
@@ -177,4 +193,94 @@ fn ends_with_label(text: &str) -> bool {
 
 fn is_token_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '+' | '/' | '=' | '.' | '~' | '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_stays_as_it_is() {
+        for text in [
+            "Rate limit reached for gpt-4o-mini on tokens per min (TPM): Limit 100000, Used 96749.",
+            "The model `meta-llama/llama-3.2-3b-instruct:free` does not exist (ref: \
+             e8440b11-29fb-4887-a222-eff9ba33dfbf).",
+            "Missing bearer authentication in header",
+            "You can find your API key at https://platform.openai.com/account/api-keys.",
+            "invalid x-api-key",
+        ] {
+            assert_eq!(clean(text), text);
+        }
+    }
+
+    #[test]
+    fn keys_of_known_shape_are_removed() {
+        for key in [
+            "sk-proj-abcDEF1234567890",
+            "sk-ant-api03-x_y-z",
+            "sk-wrong****-key",
+            "gsk_abcdefghijklmnop",
+            "AIzaSyA-bcdefghijklmnopqrstuvwxyz",
+            "AKIAIOSFODNN7EXAMPLE",
+            "eyJhbGciOi.eyJzdWIi.c2ln",
+            "0123456789abcdef0123456789abcdef",
+        ] {
+            assert_eq!(
+                clean(&format!("bad key <{key}>, sorry")),
+                "bad key <[redacted]>, sorry"
+            );
+            assert_eq!(clean(&format!("bad {key}.")), "bad [redacted].");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_label_is_removed_whatever_its_shape() {
+        assert_eq!(
+            clean("API key provided: invalid-key. Try"),
+            "API key provided: [redacted]. Try"
+        );
+        assert_eq!(
+            clean("Authorization: Basic hunter"),
+            "Authorization: Basic [redacted]"
+        );
+        assert_eq!(
+            clean("Authorization: Bearer abc.def"),
+            "Authorization: Bearer [redacted]"
+        );
+        assert_eq!(
+            clean("used bearer tok3n-x here"),
+            "used bearer [redacted] here"
+        );
+        assert_eq!(
+            clean(r#"{"api_key":"hunter2"}"#),
+            r#"{"api_key":"[redacted]"}"#
+        );
+        assert_eq!(
+            clean("GET /v1?api_key=hunter2&n=1"),
+            "GET /v1?api_key=[redacted]&n=1"
+        );
+    }
+
+    #[test]
+    fn controls_and_line_breaks_become_one_space() {
+        assert_eq!(clean("a\r\n\t b\u{1b}[31m\0c\n"), "a b [31m c");
+    }
+
+    #[test]
+    fn the_text_is_cut_at_a_character() {
+        let cut = clean(&"é".repeat(600));
+        assert_eq!(cut, "é".repeat(MAX_MESSAGE_BYTES / 2));
+    }
+
+    #[test]
+    fn a_key_on_the_cut_leaves_nothing() {
+        let filler = "a ".repeat(20);
+        // Enough redactions that the end of what is looked at is inside what is shown.
+        let keys = "sk-abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789 ";
+        for shift in 0..80 {
+            let text = format!("{}{}{}", &filler[..shift / 2], keys.repeat(80), "tail");
+            let clean = clean(&text);
+            assert!(!clean.contains("abc") && !clean.contains("sk-"), "{clean}");
+        }
+    }
 }
