@@ -6,8 +6,13 @@ use serde_json::{Map, Value};
 
 use super::wait;
 
-/// The largest error body that is read, in bytes; a larger one is judged by its status.
+/// The largest body of an error response that is read, in bytes; a larger one is judged by its
+/// status.
 pub const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// The largest event of a stream that is read as an error, in bytes. Larger than a body, because
+/// there is no status to fall back to and Groq quotes the whole rejected output.
+const MAX_EVENT_BYTES: usize = 1 << 20;
 
 /// What an error body says, whatever its shape.
 ///
@@ -39,10 +44,19 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
-    /// Reads a body. `None` if it is larger than [`MAX_BODY_BYTES`], is not whole JSON, or says
-    /// nothing that an error says.
+    /// Reads the body of an error response. `None` if it is larger than [`MAX_BODY_BYTES`], is not
+    /// whole JSON, or says nothing that an error says.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        if json.len() > MAX_BODY_BYTES {
+        Self::parse_bounded(json, MAX_BODY_BYTES)
+    }
+
+    /// Reads an event of a stream, as [`Self::parse`] does a body.
+    pub(super) fn parse_event(json: &[u8]) -> Option<Self> {
+        Self::parse_bounded(json, MAX_EVENT_BYTES)
+    }
+
+    fn parse_bounded(json: &[u8], max_bytes: usize) -> Option<Self> {
+        if json.len() > max_bytes {
             return None;
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
@@ -87,7 +101,9 @@ fn read(outer: &Map<String, Value>) -> ErrorObject {
     for level in &levels {
         read_names(level, &mut object);
     }
-    object.message = levels.iter().find_map(|level| message(level));
+    // Groq's reason for an early end stands in its own field, and is a string.
+    let groq = outer.get("x_groq").and_then(Value::as_object);
+    object.message = levels.into_iter().chain(groq).find_map(message);
     object
 }
 

@@ -238,9 +238,9 @@ fn find(rows: &[Row], name: &str) -> Option<(Class, Weight)> {
         .map(|(_, class, weight)| (*class, *weight))
 }
 
-/// Equal but for case and punctuation. A name of punctuation only is equal to nothing.
+/// Equal but for case and punctuation.
 fn same_name(known: &str, name: &str) -> bool {
-    letters(name).next().is_some() && letters(known).eq(letters(name))
+    letters(known).eq(letters(name))
 }
 
 fn letters(text: &str) -> impl Iterator<Item = u8> + '_ {

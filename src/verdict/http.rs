@@ -109,7 +109,7 @@ fn aws_error_name(headers: &HeaderMap) -> Option<&str> {
 /// The body, where it is text for a person and neither markup nor (broken) JSON.
 fn plain_text<'a>(evidence: &HttpEvidence<'a>) -> Option<&'a str> {
     let text = std::str::from_utf8(evidence.body).ok()?.trim();
-    let structured = text.starts_with(['{', '[', '<']) || is_html(evidence);
+    let structured = text.starts_with(['{', '[']) || is_html(evidence);
     (!text.is_empty() && !structured).then_some(text)
 }
 

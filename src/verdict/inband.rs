@@ -14,7 +14,7 @@ use super::{
 /// A code in the range of HTTP errors is judged as that status would be. Only waits that the object
 /// itself states in a structured field count.
 pub fn classify(json: &[u8]) -> Failure {
-    let object = ErrorObject::parse(json);
+    let object = ErrorObject::parse_event(json);
     let object = object.as_ref();
     let evidence = Evidence {
         header_name: None,
