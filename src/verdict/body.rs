@@ -23,6 +23,8 @@ const MAX_EVENT_BYTES: usize = 1 << 20;
 /// · `{code,message,type}` (doubleword, an inner object alone) · `{"detail":"…"}` and `[…]` (FastAPI)
 /// · `{"message"}` (Bedrock) · `{"id","message"}` (Cohere) · `{"error":["…"]}` (Hugging Face) ·
 /// `{"type":"response.failed","response":{"error":{…}}}` (OpenAI Responses).
+///
+/// Not `Debug`: providers quote prompts and keys in their texts. A verdict carries them cleaned.
 #[derive(Clone, Default, PartialEq)]
 pub struct ErrorObject {
     /// Codes and types as the provider spelled them, the most specific first.
@@ -250,6 +252,8 @@ fn message(level: &Map<String, Value>) -> Option<String> {
         .find_map(|key| match level.get(*key)? {
             Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
             Value::Array(items) => joined(items),
+            // Mistral wraps what its framework says about a field.
+            Value::Object(inner) => message(inner),
             _ => None,
         })
 }

@@ -90,6 +90,7 @@ fn each_shape_of_body_gives_its_message() {
         r#"{"code":500,"message":"why","type":"t"}"#,
         r#"{"detail":"why"}"#,
         r#"{"detail":[{"loc":["body"],"msg":"why"}]}"#,
+        r#"{"object":"error","message":{"detail":[{"loc":["body"],"msg":"why"}]},"code":"x"}"#,
         r#"{"message":"why"}"#,
         r#"{"id":"i","message":"why"}"#,
         r#"{"error":["why"]}"#,
