@@ -1,14 +1,18 @@
 //! One attempt, from its dispatch to its end.
 
 use super::{
-    Time, circuit, commit,
+    Time,
+    circuit::{self, Probe},
+    commit,
     commons::Access,
     event::{Command, Observation, Upstream},
-    generation::Generation,
+    generation::{Generation, ours},
     ledger::Entry,
+    policy::Pick,
     same_place::Place,
     state::{Attempt, Finish, Outcome, State},
     timers::{Clockwork, LastEvent, Phase, Timer},
+    transcript::MAX_DELTA_BYTES,
 };
 use crate::{
     proto::{
@@ -25,23 +29,30 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 impl Generation {
     /// The slot is held: debit, write it down, tell it, send.
     pub(super) fn on_reserved(&mut self, now: Time, commons: &impl Access) {
-        let State::Reserving { target, credential } = self.state else {
+        let State::Reserving { target } = self.state else {
             return;
         };
+        self.share_deadline(commons);
         if now >= self.allowance.deadline {
-            self.commands.push_back(Command::Abort { condemn: false });
             return self.stop_at_deadline(now, commons);
         }
+        // While the slot was waited for, a credential may have been told to rest, or another
+        // generation may have taken the probe of a circuit.
+        let pick = commons.with(|commons| self.itinerary.resume(now, target, commons));
+        let credential = match pick {
+            Pick::Now {
+                target: usable,
+                credential,
+            } if usable == target => credential,
+            pick => {
+                self.commands.push_back(Command::Abort { condemn: false });
+                return self.go_on(now, pick, commons);
+            }
+        };
         if !self.debit(commons) {
-            let last = self
-                .ledger
-                .last_failure()
-                .map(|(failure, ..)| failure.clone());
-            let failure = last.unwrap_or_else(|| {
-                super::generation::ours(Class::ExceedsLimit, "the scope's allowance is spent")
-            });
-            self.commands.push_back(Command::Abort { condemn: false });
-            return self.end_failed(now, failure, StoppedBy::Allowance, commons);
+            let spent = || ours(Class::ExceedsLimit, "the scope's allowance is spent");
+            let failure = self.last_failure().unwrap_or_else(spent);
+            return self.stop(now, failure, StoppedBy::Allowance, commons);
         }
         self.dispatch(now, target, credential, commons);
     }
@@ -54,11 +65,11 @@ impl Generation {
         self.attempts += 1;
         self.credential = credential;
         let first = self.attempts == 1;
-        commons.with(|commons| {
-            commons.begin(now, &target.name);
+        let probe = commons.with(|commons| {
             if first {
                 commons.first_attempt(now, &target.provider);
             }
+            commons.begin(now, &target.name)
         });
         let mode = if first { Mode::First } else { Mode::Restart };
         let waited = self.take_waited(now);
@@ -90,6 +101,7 @@ impl Generation {
         }
         self.state = State::Running(Box::new(Attempt {
             number: self.attempts,
+            probe,
             clockwork: Clockwork::dispatched(now, target.timers, self.same_place.factor()),
             finish: None,
             usage: None,
@@ -129,7 +141,7 @@ impl Generation {
                 self.observe(Observation::Sent);
             }
             Upstream::Head { status, request_id } => {
-                attempt.clockwork.event(now, LastEvent::Head, false);
+                attempt.clockwork.head(now);
                 if let Some(id) = request_id {
                     attempt.request_id = id.to_owned();
                 }
@@ -150,7 +162,9 @@ impl Generation {
     }
 
     fn executed(&mut self, executed: Executed) {
-        if let Some(entry) = self.ledger.current() {
+        if let Some(entry) = self.ledger.current()
+            && entry.executed != Executed::Yes
+        {
             entry.executed = executed;
         }
     }
@@ -171,6 +185,7 @@ impl Generation {
                 attempt.clockwork.event(now, LastEvent::Usage, true);
             }
             protocol::Event::Started { response_id, model } => {
+                attempt.clockwork.event(now, LastEvent::Keepalive, false);
                 if let Some(model) = model {
                     model.clone_into(&mut attempt.model);
                 }
@@ -181,7 +196,7 @@ impl Generation {
                 }
             }
             protocol::Event::Finish { reason, native } => {
-                attempt.finish = Some(Finish {
+                attempt.finish.get_or_insert_with(|| Finish {
                     reason,
                     native: native.to_owned(),
                 });
@@ -220,6 +235,12 @@ impl Generation {
     }
 
     fn on_delta(&mut self, now: Time, delta: &Delta<'_>, commons: &impl Access) {
+        if let Delta::ToolCallStart { id, name, .. } = delta
+            && id.len() + name.len() > MAX_DELTA_BYTES
+        {
+            let message = "the id and name of a tool call are larger than 512 KiB";
+            return self.attempt_failed(now, too_large(message), commons);
+        }
         let block = self.transcript.append(delta);
         let phase = match delta {
             Delta::Text(_) | Delta::Refusal(_) => Phase::Text,
@@ -239,8 +260,7 @@ impl Generation {
                 "the message is larger than {} bytes",
                 self.params.max_message_bytes
             );
-            let failure = Failure::new(Class::TooLarge, Origin::Us, Stage::Stream, message);
-            self.attempt_failed(now, failure, commons);
+            self.attempt_failed(now, too_large(message), commons);
         }
     }
 
@@ -263,11 +283,7 @@ impl Generation {
 
     /// At the first keepalive of a silence, then every ten seconds of it, if the client keeps up.
     fn tell_progress(&mut self, now: Time) {
-        let keeps_up = self
-            .client
-            .as_ref()
-            .is_some_and(|client| !client.has_control())
-            && !self.transcript.has_pending();
+        let keeps_up = !self.has_frame();
         let Some(attempt) = self.running() else {
             return;
         };
@@ -364,23 +380,32 @@ impl Generation {
             target,
         };
         let usage = attempt.usage;
+        let probe = attempt.probe;
         let output_bytes = self.transcript.output_bytes();
         if let Some(entry) = self.ledger.current() {
             entry.ended = Some(now);
             entry.failure = Some(failure.clone());
             entry.usage = usage;
-            if failure.not_sent && entry.executed == Executed::Maybe {
+            // Only the door can prove it; what ends an attempt from outside proves nothing.
+            let proven = failure.not_sent && failure.origin == Origin::Network;
+            if proven && entry.executed == Executed::Maybe {
                 entry.executed = Executed::No;
             }
             entry.estimate_usage(output_bytes);
         }
         self.observe_attempt_ended();
-        self.note_target(now, failure, commons);
+        self.note_target(now, failure, probe, commons);
         Some(place)
     }
 
     /// What the failure says about the target, to all generations.
-    fn note_target(&mut self, now: Time, failure: &Failure, commons: &impl Access) {
+    fn note_target(
+        &mut self,
+        now: Time,
+        failure: &Failure,
+        probe: Option<Probe>,
+        commons: &impl Access,
+    ) {
         let Some(target) = self.itinerary.current() else {
             return;
         };
@@ -388,10 +413,10 @@ impl Generation {
         let circuit = self.params.policy.circuit;
         commons.with(|commons| match failure.origin {
             Origin::Provider | Origin::Network if circuit::counts(failure.class) => {
-                commons.fail(now, &name, &circuit);
+                commons.fail(now, &name, probe, &circuit);
             }
             Origin::Provider => commons.succeed(&name),
-            _ => commons.release(&name),
+            _ => commons.release(&name, probe),
         });
     }
 
@@ -402,6 +427,10 @@ impl Generation {
             self.observe(Observation::AttemptEnded(entry));
         }
     }
+}
+
+fn too_large(message: impl Into<String>) -> Failure {
+    Failure::new(Class::TooLarge, Origin::Us, Stage::Stream, message)
 }
 
 fn premature(message: &str) -> Failure {

@@ -21,44 +21,61 @@ pub enum Gate {
 pub struct Circuit {
     failures: u32,
     open_until: Option<Time>,
-    probing: bool,
+    /// The probe that runs.
+    probing: Option<Probe>,
+    probes: u64,
 }
+
+/// Names a probe, so that no other attempt ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe(u64);
 
 impl Circuit {
     /// May an attempt go now?
     pub fn gate(&self, now: Time) -> Gate {
         match self.open_until {
             None => Gate::Closed,
-            Some(until) if now < until || self.probing => Gate::Open(until),
+            Some(until) if now < until || self.probing.is_some() => Gate::Open(until),
             Some(_) => Gate::Probe,
         }
     }
 
-    /// An attempt is dispatched; while half open it is the probe.
-    pub fn begin(&mut self, now: Time) {
-        if self.gate(now) == Gate::Probe {
-            self.probing = true;
+    /// An attempt is dispatched; while half open, and if no other runs, it is the probe.
+    pub fn begin(&mut self, now: Time) -> Option<Probe> {
+        if self.gate(now) != Gate::Probe {
+            return None;
         }
+        self.probes += 1;
+        self.probing = Some(Probe(self.probes));
+        self.probing
     }
 
     /// The target answered, with output or with a refusal that proves it alive.
     pub fn succeed(&mut self) {
-        *self = Self::default();
+        self.failures = 0;
+        self.open_until = None;
+        self.probing = None;
     }
 
-    /// The target failed.
-    pub fn fail(&mut self, now: Time, settings: &CircuitSettings) {
+    /// The target failed. What was dispatched before the circuit opened does not keep it open longer.
+    pub fn fail(&mut self, now: Time, probe: Option<Probe>, settings: &CircuitSettings) {
         self.failures = self.failures.saturating_add(1);
-        let was_open = self.open_until.is_some();
-        if self.failures >= settings.failures || was_open {
+        let probe_failed = probe.is_some() && probe == self.probing;
+        if probe_failed {
+            self.probing = None;
+        }
+        let opens = self.open_until.is_none() && self.failures >= settings.failures;
+        if probe_failed || opens {
             self.open_until = Some(now + settings.open.max(Duration::from_millis(1)));
         }
-        self.probing = false;
     }
 
-    /// An attempt ended without telling anything about the target (a cancel, for example).
-    pub fn release(&mut self) {
-        self.probing = false;
+    /// An attempt ended without telling anything about the target (a cancel, for example): if it was
+    /// the probe, another may go.
+    pub fn release(&mut self, probe: Option<Probe>) {
+        if probe.is_some() && probe == self.probing {
+            self.probing = None;
+        }
     }
 }
 

@@ -4,13 +4,12 @@ use super::{
     Time,
     commons::Access,
     delivery::{Claim, Client},
-    generation::{Generation, ours},
+    generation::{Generation, ours, waiting},
     state::{Outcome, State},
 };
 use crate::{
     proto::{
-        AttemptStarted, Delivery, Delta, Executed, GenerateResponse, StoppedBy,
-        generate_response::Frame,
+        AttemptStarted, Delivery, Delta, GenerateResponse, StoppedBy, generate_response::Frame,
     },
     verdict::{Class, Failure, Origin, Stage},
 };
@@ -108,10 +107,14 @@ impl Generation {
     }
 
     pub(super) fn on_effects(&mut self, now: Time, through: u64, commons: &impl Access) {
-        if self.has_ended() {
+        let claim = self.client.as_ref().map(|client| client.claim(through));
+        if let State::Ended(outcome) = &mut self.state {
+            // Too late to be confirmed or to stop anything, but not to be true.
+            if let (Outcome::Failed(failed), Some(Claim::Attempt(_))) = (outcome, claim) {
+                failed.safe_to_send_again = false;
+            }
             return;
         }
-        let claim = self.client.as_ref().map(|client| client.claim(through));
         match claim {
             None => {}
             Some(Claim::Unsent) => {
@@ -147,11 +150,9 @@ impl Generation {
 
     /// The client may have acted on void text: the truth is told and nothing goes on.
     fn effects_on_void_output(&mut self, now: Time, commons: &impl Access) {
-        let last = self
-            .ledger
+        let failure = self
             .last_failure()
-            .map(|(failure, ..)| failure.clone());
-        let failure = last.unwrap_or_else(|| ours(Class::Cancelled, "effects on void output"));
+            .unwrap_or_else(|| ours(Class::Cancelled, "effects on void output"));
         let cut = ours(Class::Cancelled, "ended because of effects on void output");
         self.close_running(now, &cut, commons);
         self.commands
@@ -169,14 +170,13 @@ impl Generation {
     }
 
     pub(super) fn on_client_lost(&mut self, now: Time, commons: &impl Access) {
-        if self.has_ended() {
-            self.client = None;
+        if self.client.is_none() {
             return;
         }
-        if self.params.detach_grace.is_zero() {
+        if !self.has_ended() && self.params.detach_grace.is_zero() {
             let message = "the client's RPC was cancelled or lost";
             let failure = Failure::new(Class::Cancelled, Origin::Client, Stage::Admission, message);
-            return self.stop(now, failure, StoppedBy::Cancel, commons);
+            self.stop(now, failure, StoppedBy::Cancel, commons);
         }
         self.detach(now);
     }
@@ -191,6 +191,10 @@ impl Generation {
         );
         let failure = Failure::new(Class::ClientTooSlow, Origin::Client, Stage::Stream, message);
         self.stop(now, failure, StoppedBy::Client, commons);
+        // The terminal frame is there for as long again.
+        if let Some(client) = &mut self.client {
+            client.took(now);
+        }
     }
 
     fn detach(&mut self, now: Time) {
@@ -215,10 +219,16 @@ impl Generation {
         self.transcript.rewind();
         let accepted = self.accepted(now, true, commons);
         self.tell(accepted);
-        if !self.is_between_attempts() && self.attempts > 0 {
-            let left = self.attempts_left(commons);
-            let started = self.attempt_started_again(left);
-            self.tell(started);
+        match self.state {
+            State::Running(_) | State::Ended(Outcome::Committed(_)) => {
+                let left = self.attempts_left(commons);
+                let started = self.attempt_started_again(left);
+                self.tell(started);
+            }
+            State::Waiting { until, reason, .. } => {
+                self.tell(waiting(reason, Some(until.since(now))));
+            }
+            _ => {}
         }
     }
 
@@ -242,9 +252,7 @@ impl Generation {
     }
 
     /// `true` if a request of this generation may have reached a provider.
-    pub fn may_have_sent(&mut self) -> bool {
-        self.ledger
-            .current()
-            .is_some_and(|entry| entry.executed != Executed::No)
+    pub fn may_have_sent(&self) -> bool {
+        self.ledger.may_have_sent()
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     Time,
-    circuit::{Circuit, Gate},
+    circuit::{Circuit, Gate, Probe},
     retry_budget::RetryBudget,
     scope::Scopes,
     settings::{CircuitSettings, RetryBudgetSettings},
@@ -24,6 +24,10 @@ impl Access for std::cell::RefCell<Commons> {
         f(&mut self.borrow_mut())
     }
 }
+
+/// How many circuits are kept. Fixed: a client may ask for any model that its route's patterns match,
+/// and each names a target.
+const MAX_CIRCUITS: usize = 10_000;
 
 /// Names a credential: its provider and its index there.
 pub type CredentialKey = (Arc<str>, usize);
@@ -68,12 +72,9 @@ impl Commons {
             .map_or(Gate::Closed, |circuit| circuit.gate(now))
     }
 
-    /// An attempt is dispatched to `target`.
-    pub fn begin(&mut self, now: Time, target: &Arc<str>) {
-        self.circuits
-            .entry(Arc::clone(target))
-            .or_default()
-            .begin(now);
+    /// An attempt is dispatched to `target`; whether it is the probe of its circuit.
+    pub fn begin(&mut self, now: Time, target: &Arc<str>) -> Option<Probe> {
+        self.circuits.get_mut(target)?.begin(now)
     }
 
     /// `target` answered.
@@ -84,17 +85,30 @@ impl Commons {
     }
 
     /// `target` failed in a way that counts.
-    pub fn fail(&mut self, now: Time, target: &Arc<str>, settings: &CircuitSettings) {
+    pub fn fail(
+        &mut self,
+        now: Time,
+        target: &Arc<str>,
+        probe: Option<Probe>,
+        settings: &CircuitSettings,
+    ) {
+        if !self.circuits.contains_key(target) && self.circuits.len() >= MAX_CIRCUITS {
+            self.circuits
+                .retain(|_, circuit| matches!(circuit.gate(now), Gate::Open(_)));
+            if self.circuits.len() >= MAX_CIRCUITS {
+                return;
+            }
+        }
         self.circuits
             .entry(Arc::clone(target))
             .or_default()
-            .fail(now, settings);
+            .fail(now, probe, settings);
     }
 
     /// An attempt at `target` ended without telling anything about it.
-    pub fn release(&mut self, target: &Arc<str>) {
+    pub fn release(&mut self, target: &Arc<str>, probe: Option<Probe>) {
         if let Some(circuit) = self.circuits.get_mut(target) {
-            circuit.release();
+            circuit.release(probe);
         }
     }
 

@@ -65,8 +65,14 @@ impl Client {
         }
     }
 
-    /// Queues a control frame.
+    /// Queues a control frame. A wait that was prolonged before the client saw it is told once.
     pub fn push(&mut self, frame: Frame) {
+        if let (Frame::Waiting(new), Some(Frame::Waiting(old))) = (&frame, self.control.back_mut())
+            && old.reason == new.reason
+        {
+            old.clone_from(new);
+            return;
+        }
         self.control.push_back(frame);
     }
 

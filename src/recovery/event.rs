@@ -9,7 +9,8 @@ use crate::{
     verdict::{Class, Failure},
 };
 
-/// An input. Every one is handled completely before the next.
+/// An input. Every one is handled completely before the next. What a client does counts only while its
+/// RPC is the newest one ([`super::Generation::rpc`]); the driver drops the rest.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The first RPC is there: `accepted` goes out and the first target is looked for.

@@ -4,12 +4,12 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     Time,
-    backoff::Dice,
+    backoff::{self, Dice},
     commons::Access,
     delivery::Client,
     event::{Command, Event, Observation, Waited},
     ledger::{self, Ledger},
-    policy::{Itinerary, Pick, Target},
+    policy::{Hold, Itinerary, Pick, Target},
     same_place::SamePlace,
     scope::{Allowance, ScopeKey, TooManyScopes},
     settings::Policy,
@@ -143,7 +143,9 @@ impl Generation {
                 self.on_attach(now, delivery, caller_deadline, commons);
             }
             Event::OutOfMemory => self.on_out_of_memory(now, commons),
-            Event::Drain { until } => self.drain_at = Some(until),
+            Event::Drain { until } => {
+                self.drain_at = Some(self.drain_at.map_or(until, |at| at.min(until)));
+            }
             Event::TimerDue => self.on_timer(now, commons),
         }
         self.note_pending(now);
@@ -162,7 +164,7 @@ impl Generation {
             .and_then(|c| c.idle_deadline(self.params.client_idle));
         let own = match &self.state {
             State::Idle | State::Ended(_) => return idle,
-            State::Waiting { until, .. } => Some(*until),
+            State::Waiting { until, .. } => Some((*until).min(self.allowance.deadline)),
             State::Reserving { .. } => Some(self.allowance.deadline),
             State::Running(attempt) => attempt.clockwork.next().map(|(due, _)| due),
         };
@@ -240,9 +242,10 @@ impl Generation {
     /// Goes where there is no failure of this generation that would say why not.
     pub(super) fn go(&mut self, now: Time, pick: Pick, commons: &impl Access) {
         match pick {
-            Pick::Now { target, credential } => self.reserve(target, credential),
-            Pick::Later { target, hold, .. } if hold.until < self.allowance.deadline => {
-                self.wait(now, target, hold.until, hold.supplied, Reason::Cooldown);
+            Pick::Now { target, .. } => self.reserve(target),
+            Pick::Later { target, hold, .. } if hold.until < self.admission_ends() => {
+                let wait = self.jittered(now, hold);
+                self.wait(now, target, wait, hold, Reason::Cooldown);
             }
             Pick::Later { hold, .. } => {
                 let wait = hold.until.since(now);
@@ -258,30 +261,38 @@ impl Generation {
         }
     }
 
-    pub(super) fn reserve(&mut self, target: usize, credential: usize) {
-        self.state = State::Reserving { target, credential };
+    pub(super) fn reserve(&mut self, target: usize) {
+        self.state = State::Reserving { target };
         self.commands.push_back(Command::Reserve { target });
     }
 
-    /// Waits until `until`, lengthened by jitter but not beyond the deadline, and tells so.
+    /// From here on nothing is admitted: the deadline, or the caller's own if that comes first.
+    pub(super) fn admission_ends(&self) -> Time {
+        let deadline = self.allowance.deadline;
+        self.caller_deadline.map_or(deadline, |at| at.min(deadline))
+    }
+
+    /// How long `hold` makes us wait: lengthened by jitter, but never so that it no longer fits.
+    pub(super) fn jittered(&mut self, now: Time, hold: Hold) -> Duration {
+        let wait = hold.until.since(now);
+        let jittered = backoff::jittered(&self.params.policy.backoff, wait, self.dice.roll());
+        let last = self
+            .admission_ends()
+            .since(now)
+            .saturating_sub(Duration::from_millis(1));
+        jittered.min(last).max(wait)
+    }
+
+    /// Waits, and tells so.
     pub(super) fn wait(
         &mut self,
         now: Time,
         target: usize,
-        until: Time,
-        supplied: bool,
+        wait: Duration,
+        hold: Hold,
         reason: Reason,
     ) {
-        let wait = until.since(now);
-        let jittered =
-            super::backoff::jittered(&self.params.policy.backoff, wait, self.dice.roll());
-        let last = self
-            .allowance
-            .deadline
-            .since(now)
-            .saturating_sub(Duration::from_millis(1));
-        let wait = jittered.min(last).max(wait);
-        let source = if supplied {
+        let source = if hold.supplied {
             WaitSource::Provider
         } else {
             WaitSource::Backoff
@@ -290,6 +301,7 @@ impl Generation {
         self.state = State::Waiting {
             target,
             until: now + wait,
+            reason,
         };
         self.tell_waiting(reason, Some(wait));
     }
@@ -303,6 +315,8 @@ impl Generation {
 
     fn on_refused(&mut self, now: Time, failure: Failure, commons: &impl Access) {
         if matches!(self.state, State::Reserving { .. }) {
+            // Not an attempt: it does not mask the verdict of one.
+            let failure = self.last_failure().unwrap_or(failure);
             self.stop(now, failure, StoppedBy::NoTarget, commons);
         }
     }
@@ -337,14 +351,15 @@ impl Generation {
             let failure = ours(Class::Draining, "the sidecar is shutting down");
             return self.stop(now, failure, StoppedBy::Drain, commons);
         }
+        self.share_deadline(commons);
         match &self.state {
-            State::Waiting { target, until } if *until <= now => {
+            State::Waiting { .. } | State::Reserving { .. } if now >= self.allowance.deadline => {
+                self.stop_at_deadline(now, commons);
+            }
+            State::Waiting { target, until, .. } if *until <= now => {
                 let target = *target;
                 let pick = commons.with(|c| self.itinerary.resume(now, target, c));
-                self.go_after_wait(now, pick, commons);
-            }
-            State::Reserving { .. } if now >= self.allowance.deadline => {
-                self.stop_at_deadline(now, commons);
+                self.go_on(now, pick, commons);
             }
             State::Running(attempt) => {
                 if let Some((due, timer)) = attempt.clockwork.next()
@@ -357,28 +372,40 @@ impl Generation {
         }
     }
 
-    fn go_after_wait(&mut self, now: Time, pick: Pick, commons: &impl Access) {
-        match pick {
-            Pick::Later { hold, .. } if hold.until >= self.allowance.deadline => {
-                self.stop_at_deadline(now, commons);
-            }
-            pick => self.go(now, pick, commons),
+    /// Goes on after a wait; an earlier verdict stands if nothing is usable in time any more.
+    pub(super) fn go_on(&mut self, now: Time, pick: Pick, commons: &impl Access) {
+        let fits = match pick {
+            Pick::Now { .. } => true,
+            Pick::Later { hold, .. } => hold.until < self.admission_ends(),
+            Pick::None => false,
+        };
+        match self.last_failure() {
+            Some(last) if !fits => self.stop(now, last, StoppedBy::NoTarget, commons),
+            _ => self.go(now, pick, commons),
         }
     }
 
     /// The deadline came between attempts: the last verdict stands, if there is one.
     pub(super) fn stop_at_deadline(&mut self, now: Time, commons: &impl Access) {
-        let last = self
-            .ledger
+        let message = "the deadline passed before anything could be sent";
+        let failure = self
             .last_failure()
-            .map(|(failure, ..)| failure.clone());
-        let failure = last.unwrap_or_else(|| {
-            ours(
-                Class::Deadline,
-                "the deadline passed before anything could be sent",
-            )
-        });
-        self.end_failed(now, failure, StoppedBy::Deadline, commons);
+            .unwrap_or_else(|| ours(Class::Deadline, message));
+        self.stop(now, failure, StoppedBy::Deadline, commons);
+    }
+
+    /// The verdict of the newest attempt that failed.
+    pub(super) fn last_failure(&self) -> Option<Failure> {
+        self.ledger.last_failure().cloned()
+    }
+
+    /// A later generation may have tightened the deadline of the scope.
+    pub(super) fn share_deadline(&mut self, commons: &impl Access) {
+        if let Some(key) = &self.params.scope
+            && let Some(shared) = commons.with(|commons| commons.scopes.allowance(key))
+        {
+            self.allowance.deadline = self.allowance.deadline.min(shared.deadline);
+        }
     }
 
     /// Ends the generation for a reason that is not the attempt's: what is in flight is ended at once
@@ -399,6 +426,10 @@ impl Generation {
     }
 
     /// There is a terminal frame from here on.
+    ///
+    /// Its verdict is the last one: of the last attempt that was made, or of what ended the
+    /// generation from outside. What came between attempts and was none (a full queue, a deadline, a
+    /// spent allowance) is told by `stopped_by` and does not mask it; the ledger has them all.
     pub(super) fn end_failed(
         &mut self,
         now: Time,
@@ -406,11 +437,10 @@ impl Generation {
         by: StoppedBy,
         commons: &impl Access,
     ) {
-        let (attempt, target) = match self.ledger.last_failure() {
-            Some((last, attempt, target)) if *last == failure => (attempt, target),
-            _ => (0, ""),
-        };
+        let (attempt, target) = self.ledger.attribute(&failure);
         let verdict = ledger::verdict(&failure, attempt, target);
+        let waited = self.take_waited(now);
+        self.ledger.waited_in_vain(waited.total);
         let failed = Failed {
             verdict: Some(verdict),
             stopped_by: by.into(),
@@ -470,11 +500,7 @@ impl Generation {
     }
 
     fn tell_waiting(&mut self, reason: Reason, expected: Option<Duration>) {
-        self.tell(Frame::Waiting(Waiting {
-            reason: reason.into(),
-            budget: String::new(),
-            expected: expected.map(ledger::duration),
-        }));
+        self.tell(waiting(reason, expected));
         self.observe(Observation::Waiting { reason, expected });
     }
 
@@ -499,6 +525,14 @@ impl Generation {
             _ => None,
         }
     }
+}
+
+pub(super) fn waiting(reason: Reason, expected: Option<Duration>) -> Frame {
+    Frame::Waiting(Waiting {
+        reason: reason.into(),
+        budget: String::new(),
+        expected: expected.map(ledger::duration),
+    })
 }
 
 /// A failure that is nobody's but ours or the caller's.

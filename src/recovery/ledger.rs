@@ -11,6 +11,9 @@ use crate::{
 /// Bytes of text per token where a provider gave no count. An estimate, marked as one.
 const BYTES_PER_TOKEN: u64 = 4;
 
+/// The longest `google.protobuf.Duration`; clients refuse to read a longer one.
+const MAX_DURATION: Duration = Duration::from_secs(315_576_000_000);
+
 /// One attempt.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -81,6 +84,8 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     entries: Vec<Entry>,
+    /// What was waited for an attempt that never came.
+    in_vain: Duration,
 }
 
 impl Ledger {
@@ -94,20 +99,35 @@ impl Ledger {
         self.entries.last_mut()
     }
 
-    /// The verdict of the newest attempt that failed, with its attempt and target.
-    pub fn last_failure(&self) -> Option<(&Failure, u32, &str)> {
-        self.entries.iter().rev().find_map(|e| {
-            e.failure
-                .as_ref()
-                .map(|f| (f, e.attempt, e.target.as_str()))
-        })
+    /// Adds what was waited after the last attempt.
+    pub fn waited_in_vain(&mut self, waited: Duration) {
+        self.in_vain = self.in_vain.saturating_add(waited);
+    }
+
+    /// The verdict of the newest attempt that failed.
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.entries.iter().rev().find_map(|e| e.failure.as_ref())
+    }
+
+    /// The attempt and target that `failure` is the verdict of; 0 and none if it is of no attempt.
+    pub fn attribute(&self, failure: &Failure) -> (u32, &str) {
+        self.entries
+            .iter()
+            .rev()
+            .find(|e| e.failure.as_ref() == Some(failure))
+            .map_or((0, ""), |e| (e.attempt, e.target.as_str()))
+    }
+
+    /// Whether a request of any attempt may have left.
+    pub fn may_have_sent(&self) -> bool {
+        self.entries.iter().any(|e| e.executed != Executed::No)
     }
 
     /// The account as the contract has it.
     pub fn to_proto(&self, wall_origin: Duration) -> proto::Ledger {
         let mut total = Usage::default();
         let mut void = 0u64;
-        let mut waited = Duration::ZERO;
+        let mut waited = self.in_vain;
         for entry in &self.entries {
             waited = waited.saturating_add(entry.waited.total);
             let Some(usage) = entry.usage else { continue };
@@ -151,10 +171,11 @@ pub fn verdict(failure: &Failure, attempt: u32, target: &str) -> proto::Verdict 
     }
 }
 
-/// A duration as protobuf has it; absurd lengths saturate.
+/// A duration as protobuf has it; longer ones than protobuf allows (10,000 years) saturate.
 pub fn duration(value: Duration) -> prost_types::Duration {
+    let value = value.min(MAX_DURATION);
     prost_types::Duration {
-        seconds: i64::try_from(value.as_secs()).unwrap_or(i64::MAX),
+        seconds: value.as_secs() as i64,
         nanos: value.subsec_nanos() as i32,
     }
 }

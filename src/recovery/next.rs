@@ -71,6 +71,7 @@ impl Generation {
         previewed: bool,
         commons: &impl Access,
     ) -> Result<Pick, StoppedBy> {
+        self.share_deadline(commons);
         let policy = self.params.policy.clone();
         if placement(failure, &policy) == Placement::Nowhere {
             return Err(StoppedBy::NotRetryable);
@@ -114,7 +115,7 @@ impl Generation {
         let Pick::Later { target, hold, .. } = pick else {
             return Ok(());
         };
-        if hold.until < self.allowance.deadline {
+        if hold.until < self.admission_ends() {
             return Ok(());
         }
         if hold.supplied && failure.wait.is_some() {
@@ -142,8 +143,8 @@ impl Generation {
     /// Tells the reset, before any wait, and goes on.
     fn replay(&mut self, now: Time, failure: &Failure, pick: Pick, previewed: bool) {
         let wait = match pick {
-            Pick::Now { target, credential } => {
-                self.reserve(target, credential);
+            Pick::Now { target, .. } => {
+                self.reserve(target);
                 None
             }
             Pick::Later {
@@ -151,15 +152,16 @@ impl Generation {
                 hold,
                 cooldown,
             } => {
+                let wait = self.jittered(now, hold);
                 // The frames are told in this order: reset, then waiting.
-                self.tell_reset(failure, previewed, Some(hold.until.since(now)));
+                self.tell_reset(failure, previewed, Some(wait));
                 let other = cooldown && target != self.itinerary.current_index();
                 let reason = if other {
                     Reason::Cooldown
                 } else {
                     Reason::Backoff
                 };
-                return self.wait(now, target, hold.until, hold.supplied, reason);
+                return self.wait(now, target, wait, hold, reason);
             }
             Pick::None => None,
         };

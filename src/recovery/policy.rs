@@ -186,12 +186,10 @@ impl Itinerary {
         self.pick(now, self.cycle_from(self.current), commons)
     }
 
-    /// Where to go after a wait for `target`: there, unless it became unusable meanwhile.
+    /// Where to go now that `target`'s wait is over or its slot is held: there, unless it became
+    /// unusable meanwhile.
     pub fn resume(&self, now: Time, target: usize, commons: &mut Commons) -> Pick {
-        match self.pick(now, std::iter::once(target), commons) {
-            Pick::Now { target, credential } => Pick::Now { target, credential },
-            _ => self.pick(now, self.cycle_from(target), commons),
-        }
+        self.pick(now, self.cycle_from(target), commons)
     }
 
     /// Where to go after `failure` of the current target, whose hold has been noted.
@@ -221,6 +219,9 @@ impl Itinerary {
                 self.pick(now, self.cycle_from(here + 1), commons)
             }
             Placement::Patience => {
+                if self.is_shut(now, here, commons) {
+                    return self.pick(now, self.cycle_from(here + 1), commons);
+                }
                 let same = self.pick(now, std::iter::once(here), commons);
                 match same {
                     Pick::Now { .. } => same,

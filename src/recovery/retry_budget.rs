@@ -5,8 +5,11 @@
 
 use super::{Time, settings::RetryBudgetSettings};
 
-/// The sliding window is counted in this many slots.
-const SLOTS: usize = 10;
+/// The window is this many slots long.
+const WIDTHS: usize = 10;
+
+/// One slot more than the window has, because the oldest and the newest are only partly inside it.
+const SLOTS: usize = WIDTHS + 1;
 
 /// The retry budget of one domain: in any window of `per`, retries ≤ max(floor, ratio · first attempts).
 #[derive(Clone, Debug)]
@@ -54,7 +57,7 @@ impl RetryBudget {
 
     /// Empties the slots that the window has left behind; the index of the newest one.
     fn advance(&mut self, now: Time) -> usize {
-        let width = (self.settings.per.as_nanos() / SLOTS as u128).max(1);
+        let width = (self.settings.per.as_nanos() / WIDTHS as u128).max(1);
         let number = (now.since_origin().as_nanos() / width) as u64;
         let behind = number.saturating_sub(self.newest).min(SLOTS as u64);
         for step in 1..=behind {

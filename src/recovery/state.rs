@@ -24,8 +24,8 @@
 //! Legend: boxes are variants of [`State`], `choose` is `next.rs` over `policy.rs`; `Running` owns the
 //! [`Attempt`]. Nothing leaves `Ended`; an attached client is only given what is there.
 
-use super::{Time, commit::Closing, timers::Clockwork};
-use crate::proto::{Failed, FinishReason, Usage};
+use super::{Time, circuit::Probe, commit::Closing, timers::Clockwork};
+use crate::proto::{Failed, FinishReason, Usage, waiting::Reason};
 
 /// The state of a generation.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ pub(super) enum State {
         target: usize,
         /// When.
         until: Time,
+        /// What the client was told.
+        reason: Reason,
     },
     /// A connection slot was asked for.
     Reserving {
-        /// For this target.
+        /// For this target; the credential is chosen when the slot is held.
         target: usize,
-        /// To be used with this credential.
-        credential: usize,
     },
     /// An attempt is in flight.
     Running(Box<Attempt>),
@@ -66,6 +66,8 @@ pub(super) enum Outcome {
 pub(super) struct Attempt {
     /// Its number, from 1.
     pub number: u32,
+    /// Set if it is the probe of its target's circuit.
+    pub probe: Option<Probe>,
     /// Its timers.
     pub clockwork: Clockwork,
     /// The finish reason, once it has come.

@@ -146,8 +146,14 @@ impl Clockwork {
 
     /// The request was handed over.
     pub fn sent(&mut self, now: Time) {
-        self.sent = Some(now);
+        self.sent.get_or_insert(now);
         self.last_event = now;
+    }
+
+    /// The response head came, which proves the hand-over if that was not told.
+    pub fn head(&mut self, now: Time) {
+        self.sent(now);
+        self.event(now, LastEvent::Head, false);
     }
 
     /// Something came that is not output. Only `content` lengthens the tail.
