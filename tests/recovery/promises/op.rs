@@ -1,0 +1,196 @@
+//! Random circumstances and random events.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use redrive::{
+    proto::{Delivery, FinishReason},
+    recovery::{
+        Params,
+        settings::{Replay, Timers},
+    },
+    verdict::Class,
+};
+
+use crate::fixtures::{at, change_targets, params, s};
+
+/// What happens next. `bool`s and indices that do not apply at the moment are passed over.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Time passes; what falls due on the way is handed in.
+    Pass(u64),
+    /// A time-out is handed in although none is due.
+    Spurious,
+    /// The slot that was asked for is free.
+    Slot,
+    /// It is not free yet.
+    Queued,
+    /// It will not be free.
+    Refused,
+    /// The request was handed over.
+    Sent,
+    /// The provider says something.
+    Says(Says),
+    /// An exchange that was ended still says something.
+    Late(Says),
+    /// The response ends.
+    End,
+    /// The exchange fails; before or after the hand-over as it stands.
+    Fails(Class, Option<u64>),
+    /// The client takes so many frames.
+    Reads(u8),
+    /// The client acts on what it got, counted back from the newest frame (255: beyond it).
+    Effects(u8),
+    Cancel,
+    Lost,
+    Attach(Delivery),
+    Drain(u64),
+    OutOfMemory,
+}
+
+/// What a provider says in its stream.
+#[derive(Clone, Copy, Debug)]
+pub enum Says {
+    Text(&'static str),
+    Reasoning(&'static str),
+    Call(u32),
+    Arguments(u32, &'static str),
+    Keepalive(bool),
+    Usage(u64),
+    Started,
+    Finish(FinishReason),
+    Done(bool),
+}
+
+/// Events of up to two generations.
+pub fn ops() -> impl Strategy<Value = Vec<(bool, Op)>> {
+    let second = prop::bool::weighted(0.3);
+    prop::collection::vec((second, op()), 1..90)
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let deliveries = prop::sample::select(vec![
+        Delivery::Preview,
+        Delivery::PreviewNoReset,
+        Delivery::CommittedOnly,
+    ]);
+    prop_oneof![
+        8 => prop::sample::select(vec![0u64, 10, 500, 1_000, 3_000, 12_000, 50_000, 700_000])
+            .prop_map(Op::Pass),
+        1 => Just(Op::Spurious),
+        12 => Just(Op::Slot),
+        1 => Just(Op::Queued),
+        1 => prop::bool::weighted(0.2).prop_map(|yes| if yes { Op::Refused } else { Op::Queued }),
+        6 => Just(Op::Sent),
+        30 => says().prop_map(Op::Says),
+        5 => says().prop_map(Op::Late),
+        3 => Just(Op::End),
+        10 => (class(), wait()).prop_map(|(class, wait)| Op::Fails(class, wait)),
+        14 => (0u8..12).prop_map(Op::Reads),
+        2 => prop_oneof![6 => 0u8..6, 1 => Just(255)].prop_map(Op::Effects),
+        1 => rarely(Op::Cancel),
+        1 => rarely(Op::Lost),
+        1 => deliveries.prop_map(Op::Attach),
+        1 => (0u64..60_000).prop_flat_map(|after| rarely(Op::Drain(after))),
+        1 => rarely(Op::OutOfMemory),
+    ]
+}
+
+fn rarely(op: Op) -> impl Strategy<Value = Op> {
+    prop::bool::weighted(0.4).prop_map(move |yes| if yes { op.clone() } else { Op::Spurious })
+}
+
+fn says() -> impl Strategy<Value = Says> {
+    prop_oneof![
+        8 => prop::sample::select(vec!["a", "bc", "é", "long text"]).prop_map(Says::Text),
+        2 => Just(Says::Reasoning("hm")),
+        2 => (0u32..2).prop_map(Says::Call),
+        3 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":", "1}"]))
+            .prop_map(|(call, fragment)| Says::Arguments(call, fragment)),
+        3 => any::<bool>().prop_map(Says::Keepalive),
+        1 => (0u64..50).prop_map(Says::Usage),
+        1 => Just(Says::Started),
+        2 => prop::sample::select(vec![
+            FinishReason::Stop,
+            FinishReason::Length,
+            FinishReason::ToolCalls,
+            FinishReason::ContentFilter,
+        ])
+        .prop_map(Says::Finish),
+        2 => prop::bool::weighted(0.2).prop_map(Says::Done),
+    ]
+}
+
+fn class() -> impl Strategy<Value = Class> {
+    prop_oneof![
+        6 => prop::sample::select(vec![Class::Transport, Class::ProviderInternal, Class::Stall]),
+        3 => prop::sample::select(vec![Class::RateLimited, Class::Overloaded]),
+        2 => prop::sample::select(PERMANENT.to_vec()),
+    ]
+}
+
+/// Verdicts that cost one request per target.
+pub const PERMANENT: &[Class] = &[
+    Class::Auth,
+    Class::Permission,
+    Class::InvalidRequest,
+    Class::QuotaExhausted,
+    Class::ContextOverflow,
+    Class::ContentFiltered,
+    Class::NotFound,
+    Class::RedirectRefused,
+    Class::Unclassified,
+];
+
+fn wait() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![3 => Just(None), 2 => prop::sample::select(vec![1u64, 3, 30, 700]).prop_map(Some)]
+}
+
+/// What the generations are created with.
+pub fn circumstances() -> impl Strategy<Value = Params> {
+    let shape = (1usize..4, 0usize..3, 1u32..7);
+    let times = (
+        prop::sample::select(vec![5u64, 60, 600]),
+        prop::sample::select(vec![0u64, 20]),
+        prop::sample::select(vec![0u64, 0, 30]),
+        prop::option::weighted(0.2, Just(50u64)),
+    );
+    let habits = (
+        prop::sample::select(vec![
+            Delivery::Preview,
+            Delivery::Preview,
+            Delivery::PreviewNoReset,
+            Delivery::CommittedOnly,
+        ]),
+        prop::bool::weighted(0.3),
+        prop::bool::weighted(0.1),
+        any::<bool>(),
+        any::<u64>(),
+    );
+    (shape, times, habits).prop_map(|(shape, times, habits)| {
+        let (targets, credentials, max_attempts) = shape;
+        let (deadline, grace, idle, caller) = times;
+        let (delivery, scoped, once, no_tail, seed) = habits;
+        let mut params = params(targets);
+        change_targets(&mut params, |target| {
+            target.credentials = credentials;
+            target.timers.tail = if no_tail {
+                Duration::ZERO
+            } else {
+                Timers::HOSTED.tail
+            };
+        });
+        params.policy.max_attempts = max_attempts;
+        params.policy.deadline = s(deadline);
+        params.policy.backoff.jitter = 0.25;
+        params.policy.circuit.failures = 2;
+        params.policy.replay = if once { Replay::None } else { Replay::Restart };
+        params.delivery = delivery;
+        params.detach_grace = s(grace);
+        params.client_idle = s(idle);
+        params.caller_deadline = caller.map(at);
+        params.scope = scoped.then(|| ("tcp".into(), "turn".into()));
+        params.seed = seed;
+        params
+    })
+}
