@@ -6,7 +6,13 @@ mod support;
 
 #[path = "config/accepted.rs"]
 mod accepted;
+#[path = "config/cli.rs"]
+mod cli;
+#[path = "config/hostile.rs"]
+mod hostile;
 #[path = "config/refused.rs"]
 mod refused;
+#[path = "config/schema.rs"]
+mod schema;
 #[path = "config/secrets.rs"]
 mod secrets;

@@ -89,14 +89,14 @@ fn summary(config: &Config, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn describe_route(route: &Route, out: &mut impl Write) -> io::Result<()> {
-    let attempts = match route.policy.replay {
-        Replay::Restart => route.policy.max_attempts,
-        Replay::None => 1,
+    let attempts = match (route.policy.replay, route.policy.max_attempts) {
+        (Replay::None, _) | (Replay::Restart, 1) => "1 attempt".to_owned(),
+        (Replay::Restart, attempts) => format!("{attempts} attempts"),
     };
     let deadline = in_words(route.policy.deadline);
     writeln!(
         out,
-        "\nroute {}: at most {attempts} attempts within {deadline}",
+        "\nroute {}: at most {attempts} within {deadline}",
         route.name
     )?;
     if !route.models.is_empty() {

@@ -1,8 +1,7 @@
 //! The configuration file: strict parsing, checking and resolving.
 //!
-//! A file goes through three forms. The [tree](tree) is what YAML says, with positions. The [raw](raw)
-//! form is what our format says: every key, its kind of value, its bounds and its default. The
-//! [model] is what the sidecar runs on: every name looked up, every secret read. Each step collects
+//! A file goes through three forms. The `tree` is what YAML says, with positions. The `raw` form is what
+//! our format says: every key, its kind of value, its bounds and its default. The `model` is what the sidecar runs on: every name looked up, every secret read. Each step collects
 //! everything that is wrong instead of ending at the first error, and each error names file, line,
 //! column and key path.
 //!
@@ -30,7 +29,7 @@ pub use self::{
 use self::{
     error::Collector,
     resolve::{Resolver, Secrets},
-    tree::{MAX_FILE_BYTES, Node},
+    tree::{MAX_FILE_BYTES, Node, Position},
 };
 
 impl Config {
@@ -80,8 +79,11 @@ fn read(path: &Path, environment: &impl Environment) -> Result<String, ConfigErr
     let bytes = environment
         .file(path, MAX_FILE_BYTES)
         .map_err(|error| ConfigErrors::whole(&file, None, format!("cannot be read: {error}")))?;
-    String::from_utf8(bytes)
-        .map_err(|error| ConfigErrors::whole(&file, None, format!("not text: {error}")))
+    String::from_utf8(bytes).map_err(|error| {
+        let end = error.utf8_error().valid_up_to();
+        let at = Position::after(error.as_bytes().get(..end).unwrap_or_default());
+        ConfigErrors::whole(&file, Some(at), "not UTF-8 text")
+    })
 }
 
 fn parse(text: &str, path: &Path, secrets: Secrets<'_>) -> Result<Config, ConfigErrors> {

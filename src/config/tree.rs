@@ -28,6 +28,18 @@ pub(super) struct Position {
     pub(super) column: usize,
 }
 
+impl Position {
+    /// The position of what follows `text`, in characters if it is UTF-8.
+    pub(super) fn after(text: &[u8]) -> Position {
+        let text = String::from_utf8_lossy(text);
+        let last_line = text.rsplit('\n').next().unwrap_or_default();
+        Position {
+            line: text.matches('\n').count() + 1,
+            column: last_line.chars().count() + 1,
+        }
+    }
+}
+
 impl From<serde_saphyr::Location> for Position {
     fn from(at: serde_saphyr::Location) -> Position {
         // Saturates on targets whose usize is below 64 bits; files are far smaller.

@@ -1,0 +1,119 @@
+//! `redrive check` and `redrive schema`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command, FromArgMatches};
+use redrive::cli::{
+    check::{self, CheckArgs},
+    schema::{self, SchemaArgs},
+};
+
+use crate::support::*;
+
+/// Exit code, standard output and standard error of `check`.
+fn check(text: &str, no_secrets: bool, environment: Scripted) -> (u8, String, String) {
+    let args = CheckArgs {
+        file: PathBuf::from("redrive.yaml"),
+        no_secrets,
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let environment = environment.file("redrive.yaml", text);
+    let code = check::run(&args, &environment, &mut out, &mut err).unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (code, text(out), text(err))
+}
+
+#[test]
+fn check_tells_what_a_file_amounts_to() {
+    let text = "\
+listen: {grpc: '0.0.0.0:50051'}
+providers:
+  openai:
+    base_url: https://api.openai.com/v1
+    credentials: [{name: main, api_key: {env: OPENAI_API_KEY}}]
+  local: {base_url: 'http://localhost:8000/v1', dialect: vllm}
+routes:
+  default:
+    targets:
+      - {provider: openai, model: gpt-5-mini, timers: {tail: 0}}
+      - {provider: local, model: qwen}
+    models: ['gpt-5-*', qwen]
+  once:
+    targets: [{provider: local, model: qwen}]
+    recovery: {replay: none, deadline: 1500ms}
+";
+    let (code, out, err) = check(text, false, environment());
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(
+        out,
+        "\
+redrive.yaml can be used.
+
+listens on 0.0.0.0:50051 (gRPC), 127.0.0.1:15091 (admin), 0.0.0.0:15090 (health, metrics)
+  note: other hosts can reach gRPC, which asks for no credentials
+
+route default: at most 11 attempts within 600s
+  clients may ask for gpt-5-*, qwen
+  1. openai/gpt-5-mini
+     at https://api.openai.com/v1, dialect openai, credentials main
+     connect 10s, first_token 600s, inter_delta 45s, open_block 300s, no_progress 300s, tail off
+  2. local/qwen
+     at http://localhost:8000/v1, dialect vllm, no credentials
+     connect 10s, first_token 1800s, inter_delta 600s, open_block 600s, no_progress 1200s, tail 2s
+
+route once: at most 1 attempt within 1s 500ms
+  1. local/qwen
+     at http://localhost:8000/v1, dialect vllm, no credentials
+     connect 10s, first_token 1800s, inter_delta 600s, open_block 600s, no_progress 1200s, tail 2s
+"
+    );
+}
+
+#[test]
+fn check_tells_everything_that_is_wrong_on_standard_error() {
+    let (code, out, err) = check("listne: {}\n", false, environment());
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert_eq!(
+        err,
+        "redrive.yaml:1:1: listne: unknown key
+  hint: did you mean `listen`?
+  hint: keys here: listen, providers, routes, budgets, engines, retry_budget, telemetry, limits, drain
+"
+    );
+}
+
+#[test]
+fn check_reads_secrets_unless_told_not_to() {
+    let text = "\
+providers: {p: {base_url: 'http://h', credentials: [{name: main, api_key: {env: NOT_HERE}}]}}
+routes: {r: {targets: [{provider: p, model: m}]}}
+";
+    let (code, _, err) = check(text, false, environment());
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("environment variable \"NOT_HERE\" is not set"),
+        "{err}"
+    );
+    assert_eq!(check(text, true, environment()).0, 0);
+}
+
+#[test]
+fn schema_prints_one_json_document() {
+    let mut out = Vec::new();
+    assert_eq!(schema::run(&SchemaArgs {}, &mut out).unwrap(), 0);
+    let printed: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(printed, redrive::config::schema());
+    assert!(out.ends_with(b"}\n"));
+}
+
+#[test]
+fn the_arguments_of_check_are_a_file_and_a_switch() {
+    let command = CheckArgs::augment_args(Command::new("check"));
+    let matches = command
+        .clone()
+        .get_matches_from(["check", "--no-secrets", "f.yaml"]);
+    let args = CheckArgs::from_arg_matches(&matches).unwrap();
+    assert_eq!(args.file, PathBuf::from("f.yaml"));
+    assert!(args.no_secrets);
+    assert!(command.try_get_matches_from(["check"]).is_err());
+}
