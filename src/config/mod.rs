@@ -1,9 +1,9 @@
 //! The configuration file: strict parsing, checking and resolving.
 //!
 //! A file goes through three forms. The `tree` is what YAML says, with positions. The `raw` form is what
-//! our format says: every key, its kind of value, its bounds and its default. The `model` is what the sidecar runs on: every name looked up, every secret read. Each step collects
-//! everything that is wrong instead of ending at the first error, and each error names file, line,
-//! column and key path.
+//! our format says: every key, its kind of value, its bounds and its default. The `model` is what the
+//! sidecar runs on: every name looked up, every secret read. Each step collects everything that is wrong
+//! instead of ending at the first error, and each error names file, line, column and key path.
 //!
 //! Files and environment variables are read through [`Environment`] only.
 

@@ -138,7 +138,7 @@ pub(super) struct Telemetry {
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Traces {
-    /// URL of an OTLP/gRPC collector, such as "http://otel-collector:4317"; without it no traces are
+    /// URL of an OTLP/gRPC collector, such as `http://otel-collector:4317`; without it no traces are
     /// exported.
     pub(super) otlp: Option<String>,
     /// Which traces are recorded.

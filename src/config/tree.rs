@@ -92,10 +92,9 @@ impl Node {
             let at = error.location().map(Position::from);
             let message = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
             // The position stands in front already.
-            let message = match message.rfind(" at line ") {
-                Some(end) => &message[..end],
-                None => &message,
-            };
+            let message = message
+                .rsplit_once(" at line ")
+                .map_or(&*message, |(text, _)| text);
             ConfigErrors::whole(file, at, format!("not readable as YAML: {message}"))
         })
     }

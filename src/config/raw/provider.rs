@@ -16,7 +16,7 @@ pub(in crate::config) struct Provider {
     /// What it speaks.
     pub(in crate::config) protocol: Protocol,
     /// Scheme, host and the path that request paths are appended to, such as
-    /// "https://api.openai.com/v1". Required.
+    /// `https://api.openai.com/v1`. Required.
     pub(in crate::config) base_url: Option<String>,
     /// Deviations of the server from its protocol.
     pub(in crate::config) dialect: Dialect,
@@ -149,7 +149,7 @@ pub(in crate::config) enum Terminal {
     /// A finish reason.
     #[default]
     FinishReason,
-    /// "[DONE]" alone, for servers that never send a finish reason.
+    /// `[DONE]` alone, for servers that never send a finish reason.
     DoneSentinel,
 }
 
@@ -166,7 +166,7 @@ pub(in crate::config) struct Tls {
 #[schemars(extend("required" = ["url"]))]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::config) struct Proxy {
-    /// "http://host:port" of a proxy that accepts CONNECT. Required.
+    /// `http://host:port` of a proxy that accepts CONNECT. Required.
     pub(in crate::config) url: Option<String>,
     /// Hosts that are reached directly: exact names, ".suffix", addresses, each with an optional port.
     pub(in crate::config) no_proxy: Vec<String>,
