@@ -10,6 +10,8 @@ mod accepted;
 mod cli;
 #[path = "config/hostile.rs"]
 mod hostile;
+#[path = "config/later.rs"]
+mod later;
 #[path = "config/refused.rs"]
 mod refused;
 #[path = "config/schema.rs"]

@@ -43,3 +43,25 @@ impl Environment for Process {
         Ok(content)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_file_up_to_its_limit_and_no_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(Process.file(&path, 5).unwrap(), b"12345");
+        let error = Process.file(&path, 4).unwrap_err();
+        assert_eq!(error.to_string(), "larger than 4 bytes");
+    }
+
+    #[test]
+    fn tells_a_variable_that_is_not_set() {
+        let name = "REDRIVE_TEST_OF_A_VARIABLE_THAT_IS_NOT_SET";
+        assert_eq!(Process.variable(name), Err(env::VarError::NotPresent));
+    }
+}

@@ -86,13 +86,14 @@ pub struct Route {
     pub name: String,
     /// In order of preference; at least one.
     pub targets: Vec<Target>,
-    /// Patterns (`*` matches any run of characters) of what `start.model` may ask for.
+    /// Patterns (`*` matches any run of characters) of what `start.model` may ask for; empty: it may
+    /// not name a model.
     pub models: Vec<String>,
     /// How failures are recovered.
     pub policy: Policy,
     /// The largest message, in bytes.
     pub max_message_bytes: usize,
-    /// How long a client may take nothing although something waits for it.
+    /// How long a client may take nothing although something waits for it; zero is off.
     pub client_idle: Duration,
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::hint;
+
 /// One step from a value to one inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -67,7 +69,7 @@ impl fmt::Display for Path {
                     if is_plain(key) {
                         f.write_str(key)?;
                     } else {
-                        write!(f, "{key:?}")?;
+                        f.write_str(&hint::shown(key))?;
                     }
                 }
             }
@@ -78,7 +80,7 @@ impl fmt::Display for Path {
 
 /// Whether `key` needs no quotes to be told from the path around it.
 fn is_plain(key: &str) -> bool {
-    !key.is_empty()
+    (1..=64).contains(&key.len())
         && key
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))

@@ -117,7 +117,7 @@ impl de::Error for ReadError {
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> ReadError {
         ReadError::new(
-            format!("`{variant}` is not one of the values here"),
+            format!("{} is not one of the values here", hint::shown(variant)),
             hint::hints(variant, expected, "known values"),
         )
     }

@@ -119,8 +119,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn check_name(&mut self, at: &Path, name: &str) {
-        let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(good) {
+        if !is_name(name) {
             let message = format!("a name is 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`");
             self.refuse(at, message);
         }
@@ -134,4 +133,9 @@ impl<'a> Resolver<'a> {
     fn later(&mut self, at: &Path, value: &str) {
         self.refuse(at, format!("`{value}` is {NOT_AVAILABLE}"));
     }
+}
+
+fn is_name(name: &str) -> bool {
+    let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(good)
 }

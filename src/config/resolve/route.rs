@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Resolver, provider::Resolved};
+use super::{Resolver, is_name, provider::Resolved};
 use crate::{
     config::{
         hint,
@@ -107,8 +107,9 @@ impl Resolver<'_> {
         // Of the file, not of what could be resolved: a provider at fault has an error of its own.
         let known = self.tree.keys(&Path::default().key("providers"));
         if !known.contains(&name) {
+            let known: Vec<&str> = known.into_iter().filter(|name| is_name(name)).collect();
             let hints = hint::hints(name, &known, "providers");
-            let message = format!("there is no provider {name:?}");
+            let message = format!("there is no provider {}", hint::shown(name));
             self.errors.refuse_with(self.tree, at, message, hints);
             return None;
         }

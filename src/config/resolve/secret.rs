@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use secrecy::SecretString;
 
 use super::Resolver;
-use crate::config::{environment::Environment, path::Path, raw};
+use crate::config::{environment::Environment, hint, path::Path, raw};
 
 /// The longest secret, in bytes. Fixed; it becomes a header.
 const MAX_SECRET_BYTES: usize = 16 << 10;
@@ -91,7 +91,7 @@ impl Resolver<'_> {
 
 fn name(source: &raw::Secret) -> String {
     match source {
-        raw::Secret::Env(variable) => format!("environment variable {variable:?}"),
-        raw::Secret::File(file) => format!("file {file:?}"),
+        raw::Secret::Env(variable) => format!("environment variable {}", hint::shown(variable)),
+        raw::Secret::File(file) => format!("file {}", hint::shown(file)),
     }
 }

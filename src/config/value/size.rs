@@ -8,6 +8,8 @@ use serde::{
     de::{self, Visitor},
 };
 
+use crate::config::hint;
+
 /// Bytes in a KiB, for the bounds of [`Size`].
 pub(in crate::config) const KIB: u64 = 1 << 10;
 /// Bytes in a MiB.
@@ -109,7 +111,8 @@ impl Visitor<'_> for Bytes {
             .and_then(|n| n.checked_mul(factor))
             .ok_or_else(|| {
                 E::custom(format_args!(
-                    "{text:?} is not a size; write a whole number of B, KiB, MiB or GiB, such as \"16MiB\""
+                    "{} is not a size; write a whole number of B, KiB, MiB or GiB, such as \"16MiB\"",
+                    hint::shown(text),
                 ))
             })
     }

@@ -8,6 +8,8 @@ use serde::{
     de::{self, Visitor},
 };
 
+use crate::config::hint;
+
 /// Milliseconds in a second, for the bounds of [`Span`].
 pub(in crate::config) const SECOND: u64 = 1000;
 /// Milliseconds in an hour.
@@ -90,7 +92,8 @@ impl Visitor<'_> for Length {
         }
         humantime::parse_duration(text).map_err(|_| {
             E::custom(format_args!(
-                "{text:?} is not a duration; write a number with a unit, such as \"45s\" or \"450ms\""
+                "{} is not a duration; write a number with a unit, such as \"45s\" or \"450ms\"",
+                hint::shown(text),
             ))
         })
     }

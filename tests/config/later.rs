@@ -1,0 +1,79 @@
+//! What the contract names and this version does not do: refused, never ignored.
+
+use crate::support::*;
+
+#[test]
+fn what_is_not_available_in_this_version_is_refused_by_name() {
+    let text = "\
+listen:
+  grpc: unix:/run/redrive/redrive.sock
+  tls: {cert: {file: tls.crt}, key: {file: tls.key}, client_ca: {file: ca.crt}}
+  token: {file: token}
+providers:
+  a: {base_url: 'https://a.example/v1', protocol: anthropic_messages, continue: prefill}
+  b: {base_url: 'https://b.example/v1', dialect: sglang}
+routes:
+  default:
+    targets: [{provider: a, model: m}]
+    recovery: {replay: continue}
+    gate: {preset: agent}
+  other:
+    targets: [{provider: b, model: m}]
+    recovery: {replay: resume}
+budgets:
+  - {name: openai-main, concurrent: 64}
+engines:
+  redis: {url: 'rediss://valkey:6379'}
+telemetry:
+  traces: {otlp: 'https://collector:4317'}
+  metrics: {otlp: 'http://collector:4317'}
+  propagate_to_provider: true
+  capture_content: true
+  prices: {a/m: {input_per_million: 0.25}}
+";
+    assert_eq!(
+        refusal(text),
+        "redrive.yaml:2:9: listen.grpc: Unix sockets are not available in this version
+redrive.yaml:3:8: listen.tls: not available in this version
+redrive.yaml:4:10: listen.token: not available in this version
+redrive.yaml:6:51: providers.a.protocol: `anthropic_messages` is not available in this version
+redrive.yaml:6:81: providers.a.continue: `prefill` is not available in this version
+redrive.yaml:7:50: providers.b.dialect: `sglang` is not available in this version
+  hint: streams of such servers decode under `openai` or `vllm`
+redrive.yaml:11:24: routes.default.recovery.replay: `continue` is not available in this version
+redrive.yaml:12:20: routes.default.gate.preset: `agent` is not available in this version
+redrive.yaml:15:24: routes.other.recovery.replay: `resume` is not available in this version
+redrive.yaml:17:3: budgets: not available in this version
+redrive.yaml:19:3: engines: not available in this version
+redrive.yaml:21:18: telemetry.traces.otlp: `https` is not available in this version
+redrive.yaml:22:19: telemetry.metrics.otlp: not available in this version
+redrive.yaml:23:26: telemetry.propagate_to_provider: `true` is not available in this version
+redrive.yaml:24:20: telemetry.capture_content: `true` is not available in this version
+redrive.yaml:25:11: telemetry.prices: not available in this version"
+    );
+}
+
+#[test]
+fn every_other_protocol_and_dialect_of_the_contract_is_refused_by_name() {
+    let later = [
+        ("protocol", "openai_responses"),
+        ("protocol", "anthropic_messages"),
+        ("protocol", "gemini"),
+        ("protocol", "bedrock_converse"),
+        ("protocol", "ollama"),
+        ("dialect", "mistral"),
+        ("dialect", "deepseek"),
+        ("dialect", "groq"),
+        ("dialect", "xai"),
+        ("dialect", "sglang"),
+        ("dialect", "llamacpp"),
+    ];
+    for (key, value) in later {
+        let text = format!(
+            "providers: {{p: {{base_url: 'http://h', {key}: {value}}}}}
+routes: {{r: {{targets: [{{provider: p, model: m}}]}}}}"
+        );
+        let error = format!("providers.p.{key}: `{value}` is not available in this version");
+        assert!(refusal(&text).contains(&error), "{}", refusal(&text));
+    }
+}
