@@ -93,10 +93,11 @@ impl<'a> Resolver<'a> {
     }
 
     fn check_collector(&mut self, at: &Path, url: &str) {
-        match url.parse::<http::Uri>() {
-            Ok(uri) if uri.scheme_str() == Some("https") => self.later(at, "https"),
-            Ok(uri) if uri.scheme_str() == Some("http") && uri.host().is_some() => {}
-            _ => self.refuse(at, "expected a URL such as \"http://otel-collector:4317\""),
+        let usable = |uri: &http::Uri| {
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
+        };
+        if !url.parse().is_ok_and(|uri| usable(&uri)) {
+            self.refuse(at, "expected a URL such as \"http://otel-collector:4317\"");
         }
     }
 

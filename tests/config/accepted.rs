@@ -315,6 +315,16 @@ drain: {grace: 11s}
 }
 
 #[test]
+fn traces_may_go_to_a_collector_behind_tls() {
+    let text = minimal_and("telemetry: {traces: {otlp: 'https://otel:4317'}}\n");
+    let config = parse(&text).unwrap();
+    assert_eq!(
+        config.telemetry.traces_otlp.as_deref(),
+        Some("https://otel:4317")
+    );
+}
+
+#[test]
 fn anchors_and_merges_may_be_used() {
     let text = "\
 providers: {p: {base_url: 'http://h'}}

@@ -25,7 +25,6 @@ budgets:
 engines:
   redis: {url: 'rediss://valkey:6379'}
 telemetry:
-  traces: {otlp: 'https://collector:4317'}
   metrics: {otlp: 'http://collector:4317'}
   propagate_to_provider: true
   capture_content: true
@@ -45,11 +44,10 @@ redrive.yaml:12:20: routes.default.gate.preset: `agent` is not available in this
 redrive.yaml:15:24: routes.other.recovery.replay: `resume` is not available in this version
 redrive.yaml:17:3: budgets: not available in this version
 redrive.yaml:19:3: engines: not available in this version
-redrive.yaml:21:18: telemetry.traces.otlp: `https` is not available in this version
-redrive.yaml:22:19: telemetry.metrics.otlp: not available in this version
-redrive.yaml:23:26: telemetry.propagate_to_provider: `true` is not available in this version
-redrive.yaml:24:20: telemetry.capture_content: `true` is not available in this version
-redrive.yaml:25:11: telemetry.prices: not available in this version"
+redrive.yaml:21:19: telemetry.metrics.otlp: not available in this version
+redrive.yaml:22:26: telemetry.propagate_to_provider: `true` is not available in this version
+redrive.yaml:23:20: telemetry.capture_content: `true` is not available in this version
+redrive.yaml:24:11: telemetry.prices: not available in this version"
     );
 }
 

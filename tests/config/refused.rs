@@ -307,6 +307,19 @@ fn a_provider_without_an_address_is_never_guessed() {
 }
 
 #[test]
+fn a_collector_that_cannot_be_reached_by_its_url() {
+    for url in ["otel-collector:4317", "grpc://otel:4317", "http://"] {
+        assert_eq!(
+            refusal(&minimal_and(&format!(
+                "telemetry: {{traces: {{otlp: '{url}'}}}}\n"
+            ))),
+            "redrive.yaml:5:28: telemetry.traces.otlp: expected a URL such as \
+             \"http://otel-collector:4317\""
+        );
+    }
+}
+
+#[test]
 fn a_proxy_that_cannot_be_used() {
     let text = "\
 providers:
