@@ -2,6 +2,8 @@
 
 /// Characters of a text of the file that an error repeats. Fixed.
 const MAX_SHOWN: usize = 64;
+/// Names that a word is compared with. Fixed.
+const MAX_COMPARED: usize = 1000;
 /// Names that a hint lists. Fixed.
 const MAX_LISTED: usize = 20;
 
@@ -25,6 +27,7 @@ pub(super) fn nearest<'c>(
     let allowed = (word.chars().count() / 3).min(3);
     candidates
         .into_iter()
+        .take(MAX_COMPARED)
         .map(|candidate| (strsim::osa_distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

@@ -21,6 +21,9 @@ const MAX_NODES: usize = 50_000;
 /// Nesting at most. Fixed; the configuration itself is seven deep.
 const MAX_DEPTH: usize = 24;
 
+/// Characters of the parser's own message that are told. Fixed; it may repeat what stands in the file.
+const MAX_MESSAGE: usize = 200;
+
 /// Line and column, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
@@ -93,8 +96,9 @@ impl Node {
             let message = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
             // The position stands in front already.
             let message = message
-                .rsplit_once(" at line ")
+                .split_once(" at line ")
                 .map_or(&*message, |(text, _)| text);
+            let message: String = message.chars().take(MAX_MESSAGE).collect();
             ConfigErrors::whole(file, at, format!("not readable as YAML: {message}"))
         })
     }

@@ -1,7 +1,5 @@
 //! Whatever stands in the file: an answer within bounds, never a panic.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 
 use crate::support::*;
@@ -18,14 +16,12 @@ fn bomb(levels: usize) -> String {
 
 #[test]
 fn an_alias_bomb_is_refused_before_it_grows() {
-    let start = Instant::now();
+    // Expanded it would be 10^19 values: that the test ends is the proof.
     let error = refusal(&bomb(20));
-    assert!(error.contains("not readable as YAML"), "{error}");
-    assert!(error.len() < 500, "{error}");
-    assert!(
-        start.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        start.elapsed()
+    assert_eq!(
+        error,
+        "redrive.yaml:6:14: not readable as YAML: YAML document too large or too complex: \
+         total_replayed_events=50001 > 50000"
     );
 }
 

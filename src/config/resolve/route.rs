@@ -107,6 +107,9 @@ impl Resolver<'_> {
         // Of the file, not of what could be resolved: a provider at fault has an error of its own.
         let known = self.tree.keys(&Path::default().key("providers"));
         if !known.contains(&name) {
+            if self.errors.is_full() {
+                return None;
+            }
             let known: Vec<&str> = known.into_iter().filter(|name| is_name(name)).collect();
             let hints = hint::hints(name, &known, "providers");
             let message = format!("there is no provider {}", hint::shown(name));
