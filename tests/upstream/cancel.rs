@@ -8,7 +8,7 @@ use std::{
 use redrive::upstream::{Exchange, Signal, http::Door};
 use tokio::sync::mpsc;
 
-use crate::support::{OK_CHUNKED, Server, chunk, next, open, request, settle};
+use crate::support::{OK_CHUNKED, Server, chunk, next, open, request, settle, told};
 
 const BOUND: Duration = Duration::from_millis(100);
 
@@ -31,7 +31,7 @@ async fn tells_when_closed(response: String) -> (Server, mpsc::Receiver<Instant>
 async fn drop_and_measure(exchange: Box<dyn Exchange>, mut when: mpsc::Receiver<Instant>) {
     let dropped = Instant::now();
     drop(exchange);
-    let seen = when.recv().await.unwrap();
+    let seen = told(&mut when).await;
     assert!(seen - dropped < BOUND, "seen after {:?}", seen - dropped);
 }
 

@@ -12,6 +12,7 @@
 mod bodies;
 mod cancel;
 mod connect;
+mod frames;
 mod http1;
 mod http2;
 mod proxy;

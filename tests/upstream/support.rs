@@ -232,6 +232,15 @@ pub fn request() -> Request {
     }
 }
 
+/// Waits for what a server tells.
+pub async fn told<T>(channel: &mut tokio::sync::mpsc::Receiver<T>) -> T {
+    let message = tokio::time::timeout(Duration::from_secs(20), channel.recv());
+    message
+        .await
+        .expect("a word from the server within 20 s")
+        .unwrap()
+}
+
 /// What an exchange told, whole.
 #[derive(Debug)]
 pub struct Told {

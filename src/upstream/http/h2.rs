@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use h2::{
-    Ping, PingPong, RecvStream, SendStream,
+    Ping, PingPong, RecvStream,
     client::{Builder, Connection, ResponseFuture, SendRequest},
 };
 use http::response::Parts;
@@ -209,15 +209,18 @@ impl Lane {
         let ready = matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())));
         let (request, body) = message.http2();
         match ready.then(|| self.sender.send_request(request, body.is_empty())) {
-            Some(Ok((response, upload))) => Ok(Flight {
-                response,
-                upload: (!body.is_empty()).then_some(Upload {
-                    stream: upload,
-                    rest: body,
-                }),
-                body: None,
-                place: self.place,
-            }),
+            Some(Ok((response, mut stream))) => {
+                if !body.is_empty() {
+                    // Queued by reference; h2 sends what the peer's window takes. A failure here is
+                    // told by the response.
+                    let _ = stream.send_data(body, true);
+                }
+                Ok(Flight {
+                    response,
+                    body: None,
+                    place: self.place,
+                })
+            }
             Some(Err(_)) | None => {
                 self.place.site.forget(&self.place.control);
                 Err(())
@@ -229,7 +232,6 @@ impl Lane {
 /// A stream with its exchange. Dropping it resets the stream.
 pub(super) struct Flight {
     response: ResponseFuture,
-    upload: Option<Upload>,
     body: Option<RecvStream>,
     place: Place,
 }
@@ -237,7 +239,6 @@ pub(super) struct Flight {
 impl Flight {
     /// The response head; its body is then read by [`poll_data`](Self::poll_data).
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Parts, h2::Error>> {
-        self.poll_upload(cx);
         let (head, body) = ready!(Pin::new(&mut self.response).poll(cx))?.into_parts();
         self.body = Some(body);
         Poll::Ready(Ok(head))
@@ -248,7 +249,6 @@ impl Flight {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        self.poll_upload(cx);
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
@@ -263,36 +263,5 @@ impl Flight {
     /// The connection takes no further exchange.
     pub(super) fn condemn(&self) {
         self.place.site.forget(&self.place.control);
-    }
-
-    /// Sends what the peer's window takes. A failure here is told by the response.
-    fn poll_upload(&mut self, cx: &mut Context<'_>) {
-        if let Some(upload) = &mut self.upload
-            && upload.poll(cx).is_ready()
-        {
-            self.upload = None;
-        }
-    }
-}
-
-/// The request body on its way.
-struct Upload {
-    stream: SendStream<Bytes>,
-    rest: Bytes,
-}
-
-impl Upload {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            self.stream.reserve_capacity(self.rest.len());
-            let Some(Ok(room)) = ready!(self.stream.poll_capacity(cx)) else {
-                return Poll::Ready(());
-            };
-            let piece = self.rest.split_to(room.min(self.rest.len()));
-            let end = self.rest.is_empty();
-            if self.stream.send_data(piece, end).is_err() || end {
-                return Poll::Ready(());
-            }
-        }
     }
 }
