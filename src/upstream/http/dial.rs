@@ -48,21 +48,24 @@ pub(super) async fn connect(site: &Site) -> Result<(Io, bool), TransportError> {
         .target
         .as_ref()
         .map_err(|e| unsent(TransportKind::Connect, e.as_str()))?;
+    let tls = site
+        .tls
+        .as_ref()
+        .map_err(|e| unsent(TransportKind::Tls, e.as_str()));
+    let tls = if target.tls { Some(tls?) } else { None };
     let tcp = match &site.endpoint.proxy {
         Some(proxy) if !proxy::bypasses(&proxy.no_proxy, &target.host, target.port) => {
             proxy::tunnel(&proxy.url, target).await?
         }
         _ => reach(target).await?,
     };
-    if !target.tls {
-        return Ok((Box::new(tcp), site.endpoint.http2 == Http2::PriorKnowledge));
+    match tls {
+        Some(tls) => {
+            let (stream, http2) = tls.connect(&target.host, tcp).await?;
+            Ok((Box::new(stream), http2))
+        }
+        None => Ok((Box::new(tcp), site.endpoint.http2 == Http2::PriorKnowledge)),
     }
-    let tls = site
-        .tls
-        .as_ref()
-        .map_err(|e| unsent(TransportKind::Tls, e.as_str()))?;
-    let (stream, http2) = tls.connect(&target.host, tcp).await?;
-    Ok((Box::new(stream), http2))
 }
 
 async fn reach(target: &Target) -> Result<TcpStream, TransportError> {
