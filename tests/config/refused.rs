@@ -476,4 +476,6 @@ fn long_texts_are_not_repeated_whole() {
         "drain: {{grace: {long}, {long}: 1}}\n"
     )));
     assert!(error.len() < 500, "{error}");
+    let error = refusal(&format!("drain: !{long} x\n"));
+    assert!(error.len() < 500, "{error}");
 }
