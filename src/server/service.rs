@@ -88,39 +88,36 @@ impl Service {
     }
 
     /// From the first frame to an attached session.
-    pub(super) fn open(
+    pub(super) async fn open(
         self: Arc<Self>,
         mut inbound: Streaming<GenerateRequest>,
         caller_deadline: Option<Time>,
         parent: SpanContext,
-    ) -> impl Future<Output = Result<Attached, Refusal>> + Send + use<> {
-        async move {
-            let first = tokio::time::timeout(FIRST_FRAME, inbound.message()).await;
-            let first = first.map_err(|_| {
-                Refusal::of_class(Class::Deadline, "no first frame came within 10 s")
-            })?;
-            let frame = match first {
-                Ok(Some(request)) => request.frame,
-                Ok(None) => return Err(Refusal::invalid("start", "the stream ended before it")),
-                Err(status) => {
-                    let reason = rpc::broken_frame(&status).unwrap_or("could not be read");
-                    return Err(Refusal::invalid("frame", reason));
-                }
-            };
-            let mut attached = match frame {
-                Some(generate_request::Frame::Start(start)) => {
-                    self.start(start, caller_deadline, &parent)?
-                }
-                Some(generate_request::Frame::Attach(attach)) => {
-                    self.attach(&attach, caller_deadline)?
-                }
-                Some(_) => return Err(Refusal::invalid("frame", "start or attach comes first")),
-                None => return Err(Refusal::invalid("frame", "is empty or unknown")),
-            };
-            let reader = rpc::read_client(inbound, Arc::clone(&attached.session));
-            attached.inbound = Some(self.environment.tasks.spawn(reader).abort_handle());
-            Ok(attached)
-        }
+    ) -> Result<Attached, Refusal> {
+        let first = tokio::time::timeout(FIRST_FRAME, inbound.message()).await;
+        let first = first
+            .map_err(|_| Refusal::of_class(Class::Deadline, "no first frame came within 10 s"))?;
+        let frame = match first {
+            Ok(Some(request)) => request.frame,
+            Ok(None) => return Err(Refusal::invalid("start", "the stream ended before it")),
+            Err(status) => {
+                let reason = rpc::broken_frame(&status).unwrap_or("could not be read");
+                return Err(Refusal::invalid("frame", reason));
+            }
+        };
+        let mut attached = match frame {
+            Some(generate_request::Frame::Start(start)) => {
+                self.start(start, caller_deadline, &parent)?
+            }
+            Some(generate_request::Frame::Attach(attach)) => {
+                self.attach(&attach, caller_deadline)?
+            }
+            Some(_) => return Err(Refusal::invalid("frame", "start or attach comes first")),
+            None => return Err(Refusal::invalid("frame", "is empty or unknown")),
+        };
+        let reader = rpc::read_client(inbound, Arc::clone(&attached.session));
+        attached.inbound = Some(self.environment.tasks.spawn(reader).abort_handle());
+        Ok(attached)
     }
 
     fn start(

@@ -40,7 +40,7 @@ use crate::verdict::{
 };
 
 /// How long an accepted response's rest may take to come before its connection is closed.
-const DRAIN_TIME: Duration = Duration::from_secs(1);
+const DRAIN_TIME: Duration = Duration::from_millis(250);
 
 /// How much an accepted response's rest may hold before its connection is closed, in bytes.
 const DRAIN_BYTES: usize = 64 << 10;
