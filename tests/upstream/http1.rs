@@ -176,6 +176,24 @@ async fn a_connection_reset_before_the_head_fails_as_maybe_sent() {
 }
 
 #[tokio::test]
+async fn an_error_that_is_answered_before_the_request_was_read_is_told() {
+    let server = Server::start(|mut peer, _| async move {
+        peer.head().await.unwrap();
+        peer.write("HTTP/1.1 413 Too Large\r\ncontent-length: 9\r\n\r\ntoo large")
+            .await;
+        peer.gone().await;
+    })
+    .await;
+    let mut request = request();
+    request.body = vec![b'y'; 8 << 20].into();
+    let (door, endpoint) = (Door::new(), Arc::new(server.endpoint()));
+    let told = read(&mut open(&door, &endpoint, request).await).await;
+    assert_eq!(told.status.unwrap().as_u16(), 413);
+    assert_eq!((told.body.as_str(), told.end), ("too large", Ok(())));
+    assert_eq!((server.log.connections(), server.log.requests()), (1, 1));
+}
+
+#[tokio::test]
 async fn interim_responses_are_passed_over() {
     let server = Server::start(|mut peer, _| async move {
         peer.request().await;

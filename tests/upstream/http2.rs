@@ -441,6 +441,32 @@ async fn an_idle_connection_that_went_away_is_not_used() {
     assert_eq!((server.log.connections(), server.log.requests()), (3, 3));
 }
 
+#[tokio::test]
+async fn an_error_that_is_answered_early_is_whole_although_its_stream_is_reset() {
+    let server = serve(|mut frames, _| async move {
+        let request = frames.next_of_a_stream().await.unwrap();
+        assert_eq!(request.kind, HEADERS);
+        frames
+            .send(
+                HEADERS,
+                END_HEADERS,
+                request.stream,
+                &literal(":status", "413"),
+            )
+            .await;
+        frames.data(request.stream, "too large").await;
+        frames.end(request.stream).await;
+        frames.reset(request.stream, NO_ERROR).await;
+        frames.gone().await;
+    })
+    .await;
+    let mut request = request();
+    request.body = vec![b'y'; 1 << 20].into();
+    let told = read(&mut open(&Door::new(), &Arc::new(endpoint(&server)), request).await).await;
+    assert_eq!(told.status.unwrap().as_u16(), 413);
+    assert_eq!((told.body.as_str(), told.end), ("too large", Ok(())));
+}
+
 /// Both directions pass many flow-control windows.
 #[tokio::test]
 async fn large_bodies_pass_the_windows_of_both_sides() {

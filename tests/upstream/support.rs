@@ -32,6 +32,7 @@ pub struct Log(Arc<Counts>);
 #[derive(Default)]
 struct Counts {
     connections: AtomicUsize,
+    closed: AtomicUsize,
     requests: AtomicUsize,
     heads: Mutex<Vec<String>>,
 }
@@ -50,6 +51,11 @@ impl Log {
 
     pub fn connections(&self) -> usize {
         self.0.connections.load(Ordering::SeqCst)
+    }
+
+    /// Connections whose script has not ended.
+    pub fn open(&self) -> usize {
+        self.connections() - self.0.closed.load(Ordering::SeqCst)
     }
 
     pub fn requests(&self) -> usize {
@@ -100,7 +106,13 @@ impl Server {
                 let (stream, _) = listener.accept().await.unwrap();
                 let number = seen.connections();
                 seen.connected();
-                tokio::spawn(script(Peer::new(stream, seen.clone()), number));
+                let run = script(Peer::new(stream, seen.clone()), number);
+                let seen = seen.clone();
+                tokio::spawn(async move {
+                    // A script may panic where the client is gone; its connection is closed all the same.
+                    let _ = tokio::spawn(run).await;
+                    seen.0.closed.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
         Self { address, log, task }

@@ -175,4 +175,48 @@ mod tests {
         let wanted = parse(&["[::1]:1", "1.1.1.1:1", "[::2]:1", "[::3]:1"]);
         assert_eq!(interleave(found), wanted);
     }
+
+    /// An address on which connections are neither taken nor refused: its queue is full.
+    fn silent() -> (SocketAddr, impl Sized) {
+        let socket =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket
+            .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+            .unwrap();
+        socket.listen(0).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
+        let fill = || {
+            let filler =
+                socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
+            filler
+                .connect_timeout(&address.into(), Duration::from_millis(50))
+                .ok()?;
+            Some(filler)
+        };
+        let held: Vec<_> = std::iter::from_fn(fill).take(16).collect();
+        (address, (socket, held))
+    }
+
+    #[tokio::test]
+    async fn an_address_that_stays_silent_or_refuses_holds_up_no_other() {
+        let (silent, _held) = silent();
+        let refused = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let live = listener.local_addr().unwrap();
+        let stream = race(vec![silent, refused, live]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), live);
+    }
+
+    #[tokio::test]
+    async fn where_no_address_answers_the_last_error_is_told() {
+        let refused = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let error = race(vec![refused, refused]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
 }

@@ -6,7 +6,7 @@
 use std::{error::Error, io};
 
 use crate::verdict::{
-    Stage,
+    Stage, clip,
     transport::{TransportError, TransportKind},
 };
 
@@ -124,5 +124,7 @@ fn chain(error: &dyn Error) -> String {
         }
         next = error.source();
     }
+    // A GOAWAY carries text of the peer's, as long as a frame may be.
+    clip(&mut text);
     text
 }

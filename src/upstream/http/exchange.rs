@@ -235,14 +235,16 @@ impl Exchange for HttpExchange {
         if let State::Reading { mut flight, .. } = mem::replace(&mut self.state, State::Over)
             && !self.condemned
         {
+            let (site, slot) = (self.site.clone(), self.slot.take());
             tokio::spawn(async move {
                 let mut room = DRAIN_BYTES;
                 let rest = poll_fn(|cx| poll_rest(&mut flight, &mut room, cx));
                 if time::timeout(DRAIN_TIME, rest).await == Ok(true)
                     && let Some(link) = flight.into_link()
                 {
-                    keep_when_ready(link, self.site.clone()).await;
+                    keep_when_ready(link, site).await;
                 }
+                drop(slot);
             });
         }
     }

@@ -118,6 +118,11 @@ impl Drop for Session {
     }
 }
 
+/// RST_STREAM(NO_ERROR): the peer has answered without reading the whole request.
+pub(super) fn is_no_error(error: &h2::Error) -> bool {
+    error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::NO_ERROR)
+}
+
 fn builder() -> Builder {
     let mut builder = Builder::new();
     builder

@@ -26,7 +26,9 @@ impl Link {
     /// The hand-over. `Err` proves that not a byte of the message was written.
     pub(super) fn send(self, message: &Message, cx: &mut Context<'_>) -> Result<Flight, ()> {
         match self {
-            Self::Http1(link) => link.send(message, cx).map(Flight::Http1),
+            Self::Http1(link) => link
+                .send(message, cx)
+                .map(|flight| Flight::Http1(Box::new(flight))),
             Self::Http2(lane) => lane.send(message, cx).map(Flight::Http2),
         }
     }
@@ -34,7 +36,7 @@ impl Link {
 
 /// A request that was handed over. Dropping it ends the exchange with the peer at once.
 pub(super) enum Flight {
-    Http1(h1::Flight),
+    Http1(Box<h1::Flight>),
     Http2(h2::Flight),
 }
 
@@ -61,7 +63,16 @@ impl Flight {
     ) -> Poll<Option<Result<Bytes, TransportError>>> {
         match self {
             Self::Http1(flight) => flight.poll_data(cx).map_err(|e| errors::http1(&e, stage)),
-            Self::Http2(flight) => flight.poll_data(cx).map_err(|e| errors::http2(&e, stage)),
+            Self::Http2(flight) => match flight.poll_data(cx) {
+                // An early answer: the peer wants no more of the request (RFC 9113, section 8.1). An
+                // answer that is an error is whole enough; any other was cut.
+                Poll::Ready(Some(Err(error)))
+                    if stage == Stage::Response && h2::is_no_error(&error) =>
+                {
+                    Poll::Ready(None)
+                }
+                data => data.map_err(|e| errors::http2(&e, stage)),
+            },
         }
     }
 
