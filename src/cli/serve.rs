@@ -61,10 +61,11 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
     let door = Arc::new(Door::new());
     let config = Arc::new(config);
     let server = Server::new(Arc::clone(&config), door, Clock::start(), telemetry.clone());
+    let server = Arc::new(server);
 
     let drain = CancellationToken::new();
     let stop = CancellationToken::new();
-    let on_signal = tokio::spawn(drain_on_signal(drain.clone())?);
+    let on_signal = tokio::spawn(drain_on_signal(drain.clone(), Arc::clone(&server))?);
     let readiness = server.readiness.clone();
     let public = public::serve(public, readiness.clone(), telemetry.clone(), stop.clone());
     let about = admin::Admin {
@@ -103,15 +104,21 @@ async fn bind(
 /// Both signals are caught from here on, so that none is lost before the future runs.
 fn drain_on_signal(
     drain: CancellationToken,
+    server: Arc<Server>,
 ) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut term = unix::signal(unix::SignalKind::terminate())?;
     let mut interrupt = unix::signal(unix::SignalKind::interrupt())?;
     Ok(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("draining");
+        let mut signal = async || {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        signal().await;
+        tracing::info!("draining; a second signal ends the grace at once");
         drain.cancel();
+        signal().await;
+        server.hurry();
     })
 }

@@ -158,6 +158,13 @@ impl Server {
         }
     }
 
+    /// Ends the grace of a drain that has begun: what still runs ends as draining now.
+    pub fn hurry(&self) {
+        self.service
+            .registry
+            .drain(self.service.environment.clock.now());
+    }
+
     /// How many generations run.
     pub fn running(&self) -> usize {
         self.service.registry.running()

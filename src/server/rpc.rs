@@ -38,7 +38,7 @@ impl Drop for Attached {
         if let Some(inbound) = &self.inbound {
             inbound.abort();
         }
-        self.session.client_lost(self.rpc);
+        self.session.handle_from(self.rpc, Event::ClientLost);
     }
 }
 
@@ -156,15 +156,19 @@ impl Stream for Rpc {
 }
 
 /// Reads what the client sends after its first frame, until it has nothing more to say.
-pub(super) async fn read_client(mut inbound: Streaming<GenerateRequest>, session: Arc<Session>) {
+pub(super) async fn read_client(
+    mut inbound: Streaming<GenerateRequest>,
+    session: Arc<Session>,
+    rpc: u64,
+) {
     loop {
         match inbound.message().await {
-            Ok(Some(request)) => on_frame(&session, request),
+            Ok(Some(request)) => on_frame(&session, rpc, request),
             // A half-close is no cancel.
             Ok(None) => return,
             Err(status) => {
                 if let Some(reason) = broken_frame(&status) {
-                    session.handle(Event::Violation(violation("frame", reason)));
+                    session.handle_from(rpc, Event::Violation(violation("frame", reason)));
                 }
                 // Otherwise the RPC is gone, which the response stream notices by being dropped.
                 return;
@@ -173,7 +177,7 @@ pub(super) async fn read_client(mut inbound: Streaming<GenerateRequest>, session
     }
 }
 
-fn on_frame(session: &Arc<Session>, request: GenerateRequest) {
+fn on_frame(session: &Arc<Session>, rpc: u64, request: GenerateRequest) {
     use generate_request::Frame::{Attach, Cancel, Effects, Start};
     let event = match &request.frame {
         Some(Effects(effects)) => Event::Effects {
@@ -186,7 +190,7 @@ fn on_frame(session: &Arc<Session>, request: GenerateRequest) {
         Some(Attach(_)) => Event::Violation(violation("attach", "came after the first frame")),
         None => Event::Violation(violation("frame", "is empty or unknown")),
     };
-    session.handle(event);
+    session.handle_from(rpc, event);
 }
 
 /// Why a frame could not be read, if that is the client's doing and not the end of its RPC.

@@ -115,7 +115,7 @@ impl Service {
             Some(_) => return Err(Refusal::invalid("frame", "start or attach comes first")),
             None => return Err(Refusal::invalid("frame", "is empty or unknown")),
         };
-        let reader = rpc::read_client(inbound, Arc::clone(&attached.session));
+        let reader = rpc::read_client(inbound, Arc::clone(&attached.session), attached.rpc);
         attached.inbound = Some(self.environment.tasks.spawn(reader).abort_handle());
         Ok(attached)
     }

@@ -120,6 +120,12 @@ impl Session {
         self.handle_if(|_| true, event);
     }
 
+    /// Hands in what the client of RPC number `rpc` did. Ignored if another RPC has taken over: a
+    /// displaced one cancels nothing.
+    pub fn handle_from(self: &Arc<Self>, rpc: u64, event: Event<'_>) {
+        self.handle_if(|core| core.rpc() == rpc, event);
+    }
+
     /// Another RPC takes over; its number.
     pub fn attach(self: &Arc<Self>, delivery: Delivery, caller_deadline: Option<Time>) -> u64 {
         self.handle_if(
@@ -156,11 +162,6 @@ impl Session {
         drop(inner);
         wakers.into_iter().flatten().for_each(Waker::wake);
         rpc
-    }
-
-    /// The RPC number `rpc` is gone. Ignored if another one has taken over.
-    pub fn client_lost(self: &Arc<Self>, rpc: u64) {
-        self.handle_if(|core| core.rpc() == rpc, Event::ClientLost);
     }
 
     /// The next frame of RPC number `rpc`.
