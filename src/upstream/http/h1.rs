@@ -173,3 +173,116 @@ impl Flight {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{
+        io,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::Waker,
+        time::Duration,
+    };
+
+    use http::HeaderMap;
+    use tokio::{
+        io::{AsyncRead, AsyncWrite, ReadBuf},
+        sync::Semaphore,
+    };
+
+    use super::*;
+    use crate::upstream::{Request as Wanted, http::target::Target};
+
+    /// A socket whose peer has closed it when it is read for the `eof_at`th time, counted from 1.
+    struct Closing {
+        reads: usize,
+        eof_at: usize,
+        written: Arc<AtomicUsize>,
+    }
+
+    impl AsyncRead for Closing {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            self.reads += 1;
+            if self.reads >= self.eof_at {
+                Poll::Ready(Ok(()))
+            } else {
+                Poll::Pending
+            }
+        }
+    }
+
+    impl AsyncWrite for Closing {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.written.fetch_add(bytes.len(), Ordering::Relaxed);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn message() -> Message {
+        let target = Target::parse(&"http://host".parse().unwrap()).unwrap();
+        let request = Wanted {
+            path: "/".into(),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(b"{}"),
+            connect_timeout: Duration::ZERO,
+        };
+        Message::new(&target, request).unwrap()
+    }
+
+    /// What a hand-over says, and how many bytes were written, where the peer closes at a given read.
+    async fn hand_over(eof_at: usize) -> (bool, usize) {
+        let written = Arc::new(AtomicUsize::new(0));
+        let io = Closing {
+            reads: 0,
+            eof_at,
+            written: written.clone(),
+        };
+        let counted = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let link = Link::new(Box::new(io), counted).await.unwrap();
+        let flight = link.send(&message(), &mut Context::from_waker(Waker::noop()));
+        (flight.is_ok(), written.load(Ordering::Relaxed))
+    }
+
+    /// The close may come before the check, between check and hand-over, or behind it.
+    #[tokio::test]
+    async fn a_hand_over_that_says_unsent_has_written_nothing_whenever_the_close_came() {
+        let mut outcomes = Vec::new();
+        for eof_at in 1..=8 {
+            let (sent, written) = hand_over(eof_at).await;
+            assert_eq!(
+                sent,
+                written > 0,
+                "closed at read {eof_at}: {written} bytes"
+            );
+            outcomes.push(sent);
+        }
+        assert_eq!(
+            outcomes[..2],
+            [false, false],
+            "both the check and the hand-over look"
+        );
+        assert!(
+            outcomes.last().unwrap(),
+            "an open connection takes the message"
+        );
+    }
+}
