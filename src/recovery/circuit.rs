@@ -95,3 +95,81 @@ pub fn counts(class: Class) -> bool {
             | Overloaded
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: CircuitSettings = CircuitSettings {
+        failures: 2,
+        open: Duration::from_secs(30),
+    };
+
+    fn at(seconds: u64) -> Time {
+        Time::from_origin(Duration::from_secs(seconds))
+    }
+
+    /// Opened at the origin.
+    fn open() -> Circuit {
+        let mut circuit = Circuit::default();
+        circuit.fail(at(0), None, &SETTINGS);
+        circuit.fail(at(0), None, &SETTINGS);
+        circuit
+    }
+
+    #[test]
+    fn a_run_of_failures_opens_and_an_answer_breaks_the_run() {
+        let mut circuit = Circuit::default();
+        circuit.fail(at(0), None, &SETTINGS);
+        circuit.succeed();
+        circuit.fail(at(0), None, &SETTINGS);
+        assert_eq!(circuit.gate(at(0)), Gate::Closed);
+        circuit.fail(at(0), None, &SETTINGS);
+        assert_eq!(circuit.gate(at(0)), Gate::Open(at(30)));
+    }
+
+    #[test]
+    fn half_open_lets_one_probe_through() {
+        let mut circuit = open();
+        assert_eq!(circuit.begin(at(29)), None);
+        assert_eq!(circuit.gate(at(30)), Gate::Probe);
+        assert!(circuit.begin(at(30)).is_some());
+        assert_eq!(circuit.begin(at(31)), None);
+        assert_eq!(circuit.gate(at(31)), Gate::Open(at(30)));
+    }
+
+    #[test]
+    fn the_probe_decides() {
+        let mut circuit = open();
+        let probe = circuit.begin(at(30));
+        circuit.fail(at(40), probe, &SETTINGS);
+        assert_eq!(circuit.gate(at(40)), Gate::Open(at(70)));
+        circuit.begin(at(70));
+        circuit.succeed();
+        assert_eq!(circuit.gate(at(70)), Gate::Closed);
+    }
+
+    #[test]
+    fn attempts_from_before_neither_release_the_probe_nor_keep_the_circuit_open() {
+        let mut circuit = open();
+        let probe = circuit.begin(at(30));
+        circuit.release(None);
+        circuit.fail(at(35), None, &SETTINGS);
+        assert_eq!(circuit.gate(at(36)), Gate::Open(at(30)));
+        circuit.release(probe);
+        assert_eq!(circuit.gate(at(36)), Gate::Probe);
+    }
+
+    #[test]
+    fn an_earlier_probe_does_not_end_a_later_one() {
+        let mut circuit = open();
+        let first = circuit.begin(at(30));
+        circuit.succeed();
+        circuit.fail(at(31), None, &SETTINGS);
+        circuit.fail(at(31), None, &SETTINGS);
+        let second = circuit.begin(at(61));
+        assert_ne!(first, second);
+        circuit.release(first);
+        assert_eq!(circuit.begin(at(61)), None);
+    }
+}

@@ -172,3 +172,95 @@ impl Commons {
             .or_insert_with(|| RetryBudget::new(settings))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: CircuitSettings = CircuitSettings {
+        failures: 1,
+        open: Duration::from_secs(30),
+    };
+
+    fn at(seconds: u64) -> Time {
+        Time::from_origin(Duration::from_secs(seconds))
+    }
+
+    fn commons() -> Commons {
+        Commons::new(RetryBudgetSettings {
+            ratio: 0.2,
+            floor: 1,
+            per: Duration::from_secs(10),
+        })
+    }
+
+    fn rest(commons: &mut Commons, index: usize, seconds: u64, supplied: bool) {
+        let wait = Duration::from_secs(seconds);
+        commons.cool(at(0), ("p".into(), index), wait, supplied);
+    }
+
+    #[test]
+    fn the_first_usable_credential_in_order_is_taken_else_the_soonest_is_told() {
+        let mut commons = commons();
+        let p: Arc<str> = "p".into();
+        assert_eq!(commons.credential(at(0), &p, 2), Ok(0));
+        rest(&mut commons, 0, 30, true);
+        assert_eq!(commons.credential(at(0), &p, 2), Ok(1));
+        rest(&mut commons, 1, 20, false);
+        let soonest = Cooldown {
+            until: at(20),
+            supplied: false,
+        };
+        assert_eq!(commons.credential(at(0), &p, 2), Err(soonest));
+        assert_eq!(commons.credential(at(20), &p, 2), Ok(1));
+        assert_eq!(commons.credential(at(30), &p, 2), Ok(0));
+    }
+
+    #[test]
+    fn a_longer_rest_is_not_shortened() {
+        let mut commons = commons();
+        let p: Arc<str> = "p".into();
+        rest(&mut commons, 0, 30, true);
+        rest(&mut commons, 0, 5, false);
+        let longer = Cooldown {
+            until: at(30),
+            supplied: true,
+        };
+        assert_eq!(commons.credential(at(10), &p, 1), Err(longer));
+    }
+
+    #[test]
+    fn a_provider_without_credentials_can_rest_too() {
+        let mut commons = commons();
+        let p: Arc<str> = "p".into();
+        rest(&mut commons, 0, 30, true);
+        assert!(commons.credential(at(0), &p, 0).is_err());
+    }
+
+    #[test]
+    fn circuits_of_made_up_targets_are_bounded() {
+        let mut commons = commons();
+        for n in 0..MAX_CIRCUITS + 5 {
+            commons.fail(at(0), &n.to_string().into(), None, &SETTINGS);
+        }
+        assert_eq!(commons.circuits.len(), MAX_CIRCUITS);
+        commons.fail(at(30), &"late".into(), None, &SETTINGS);
+        assert_eq!(commons.circuits.len(), 1, "those that were over made room");
+    }
+
+    #[test]
+    fn each_domain_has_its_own_retry_budget() {
+        let mut commons = commons();
+        let (p, q): (Arc<str>, Arc<str>) = ("p".into(), "q".into());
+        assert!(commons.take_retry(at(0), &p));
+        assert!(!commons.take_retry(at(0), &p));
+        assert!(commons.take_retry(at(0), &q));
+        for _ in 0..10 {
+            commons.first_attempt(at(0), &p);
+        }
+        assert!(
+            commons.take_retry(at(0), &p),
+            "ten first attempts earn a second retry"
+        );
+    }
+}

@@ -316,3 +316,100 @@ impl Itinerary {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        recovery::settings::{Backoff, CircuitSettings, Replay},
+        verdict::Stage,
+    };
+
+    const POLICY: Policy = Policy {
+        max_attempts: 11,
+        deadline: Duration::from_secs(600),
+        patience: Duration::from_secs(5),
+        replay: Replay::Restart,
+        replay_first_token: false,
+        backoff: Backoff {
+            base: Duration::from_secs(1),
+            max: Duration::from_secs(60),
+            jitter: 0.0,
+        },
+        circuit: CircuitSettings {
+            failures: 5,
+            open: Duration::from_secs(30),
+        },
+    };
+
+    fn of(class: Class) -> Failure {
+        Failure::new(class, Origin::Provider, Stage::Response, "")
+    }
+
+    /// Every class of the contract.
+    fn classes() -> impl Iterator<Item = Class> {
+        (0..64).filter_map(|number| Class::try_from(number).ok())
+    }
+
+    fn expected(class: Class) -> Placement {
+        use Class::*;
+        match class {
+            Transport | Stall | PrematureEof | Corrupt | TimeoutConnect | TimeoutProvider
+            | ProviderInternal => Placement::Rotate,
+            RateLimited | Overloaded => Placement::Patience,
+            QuotaExhausted | Auth | Permission | NotFound | RedirectRefused | ExceedsLimit
+            | TimeoutFirstToken => Placement::Next,
+            ContextOverflow => Placement::Larger,
+            _ => Placement::Nowhere,
+        }
+    }
+
+    #[test]
+    fn every_class_has_its_place_in_the_table() {
+        for class in classes() {
+            assert_eq!(placement(&of(class), &POLICY), expected(class), "{class:?}");
+        }
+    }
+
+    #[test]
+    fn a_transient_class_that_is_not_to_be_retried_moves_to_the_next_only() {
+        for class in classes() {
+            let mut failure = of(class);
+            failure.retryable = false;
+            let narrowed = match expected(class) {
+                Placement::Rotate | Placement::Patience => Placement::Next,
+                placement => placement,
+            };
+            assert_eq!(placement(&failure, &POLICY), narrowed, "{class:?}");
+        }
+    }
+
+    #[test]
+    fn what_we_or_a_client_caused_goes_nowhere() {
+        for class in classes() {
+            for origin in [Origin::Us, Origin::Client] {
+                let failure = Failure {
+                    origin,
+                    ..of(class)
+                };
+                assert_eq!(
+                    placement(&failure, &POLICY),
+                    Placement::Nowhere,
+                    "{class:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_token_timeout_stays_where_the_route_says_so() {
+        let policy = Policy {
+            replay_first_token: true,
+            ..POLICY
+        };
+        let failure = of(Class::TimeoutFirstToken);
+        assert_eq!(placement(&failure, &policy), Placement::Rotate);
+    }
+}

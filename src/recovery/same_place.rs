@@ -59,3 +59,58 @@ impl SamePlace {
         if self.doubled { 2 } else { 1 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(phase: Phase, block: usize, target: usize) -> Place {
+        Place {
+            phase,
+            block,
+            target,
+        }
+    }
+
+    #[test]
+    fn a_place_is_a_phase_a_block_and_a_target() {
+        let here = place(Phase::Text, 1, 0);
+        for other in [
+            place(Phase::Reasoning, 1, 0),
+            place(Phase::Text, 2, 0),
+            place(Phase::Text, 1, 1),
+        ] {
+            let mut same_place = SamePlace::default();
+            for place in [here, here, other, here, here] {
+                assert!(!same_place.failed(Class::Stall, place));
+            }
+            assert!(same_place.failed(Class::Stall, here));
+        }
+    }
+
+    #[test]
+    fn two_stalls_in_a_row_double_the_windows_wherever_they_were_and_for_good() {
+        let mut same_place = SamePlace::default();
+        same_place.failed(Class::Stall, place(Phase::Text, 0, 0));
+        same_place.failed(Class::Transport, place(Phase::Text, 0, 0));
+        same_place.failed(Class::Stall, place(Phase::Text, 0, 0));
+        assert_eq!(same_place.factor(), 1);
+        same_place.failed(Class::Stall, place(Phase::Text, 0, 1));
+        assert_eq!(same_place.factor(), 2);
+        same_place.failed(Class::Transport, place(Phase::Text, 0, 0));
+        same_place.failed(Class::Stall, place(Phase::Text, 0, 0));
+        assert_eq!(same_place.factor(), 2);
+    }
+
+    #[test]
+    fn the_third_end_in_a_row_after_the_finish_reason_ends_recovery() {
+        let late = place(Phase::AfterFinish, 0, 0);
+        let mut same_place = SamePlace::default();
+        assert!(!same_place.failed(Class::PrematureEof, late));
+        assert!(!same_place.failed(Class::Transport, late));
+        assert!(!same_place.failed(Class::PrematureEof, place(Phase::Text, 0, 0)));
+        assert!(!same_place.failed(Class::PrematureEof, late));
+        assert!(!same_place.failed(Class::PrematureEof, late));
+        assert!(same_place.failed(Class::PrematureEof, late));
+    }
+}

@@ -356,12 +356,50 @@ fn only_an_error_object_voids_what_is_already_complete() {
     script.decoded(protocol::Event::Error {
         json: br#"{"error":{"code":"server_error","type":"server_error","message":"late"}}"#,
     });
-    assert!(
-        !script
-            .told()
-            .iter()
-            .any(|line| line.starts_with("committed"))
-    );
+    assert_eq!(script.told()[3], "reset 1 provider_internal wait=1s");
+}
+
+#[test]
+fn an_error_object_inside_a_stream_is_replayed_only_if_its_code_is_listed() {
+    let mut script = Script::start(params(1));
+    script.open();
+    script.text("Hi");
+    script.decoded(protocol::Event::Error {
+        json: br#"{"error":{"code":"rate_limit_exceeded","message":"slow down"}}"#,
+    });
+    assert_eq!(script.told()[3], "reset 1 rate_limited wait=1s");
+    let mut script = Script::start(params(1));
+    script.open();
+    script.text("Hi");
+    script.decoded(protocol::Event::Error {
+        json: br#"{"error":{"code":"never_heard_of","message":"try again in 1s"}}"#,
+    });
+    assert_eq!(script.last(), "failed unclassified by not_retryable");
+}
+
+#[test]
+fn a_finish_reason_that_is_a_failure_completes_nothing() {
+    let mut script = Script::start(params(1));
+    script.open();
+    script.text("Hi");
+    script.decoded(protocol::Event::BadFinish {
+        native: "never_heard_of",
+    });
+    assert_eq!(script.last(), "failed unclassified by not_retryable");
+}
+
+#[test]
+fn damaged_bytes_are_tried_again_and_a_whole_completion_is_not_paid_twice() {
+    let mut script = Script::start(params(1));
+    script.open();
+    script.decoded(protocol::Event::Undecodable(protocol::DecodeError::Json));
+    assert_eq!(script.last(), "waiting backoff 1s");
+    let mut script = Script::start(params(2));
+    script.open();
+    script.decoded(protocol::Event::Undecodable(
+        protocol::DecodeError::WholeCompletion,
+    ));
+    assert_eq!(script.last(), "failed unclassified by not_retryable");
 }
 
 #[test]

@@ -164,8 +164,7 @@ impl World {
                 "a reservation that outlives its generation"
             );
         }
-        if self.params.scope.is_some() {
-            let key = self.params.scope.as_ref().unwrap();
+        if let Some(key) = &self.params.scope {
             let left = commons
                 .borrow()
                 .scopes
