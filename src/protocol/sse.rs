@@ -10,7 +10,7 @@
 //! - an unknown field whose value looks like JSON is handed out ([`Item::Field`]): llama.cpp and
 //!   GPUStack write `error: {…}`;
 //! - JSON outside any field is handed out ([`Item::Json`]): gateways and Google report errors so;
-//! - white space before the first line is dropped (padding while a gateway waits);
+//! - white space before the first line is dropped (gateways pad JSON while they wait);
 //! - a body that does not begin like a stream is refused at once ([`DecodeError::NotAStream`]),
 //!   whatever its content type said.
 
@@ -26,7 +26,7 @@ use memchr::memchr2;
 use serde::de::IgnoredAny;
 
 use self::{
-    line::{Kind, Line, opens_json, opens_stream, resumes_events},
+    line::{Kind, Line, begins_field, opens_json, opens_stream, resumes_events},
     nesting::Nesting,
 };
 use super::{DecodeError, MAX_EVENT_BYTES};
@@ -88,8 +88,8 @@ enum Opening {
     Start,
     /// Inside a byte order mark: so many of its bytes have come.
     Mark(usize),
-    /// Behind the mark, in white space.
-    White,
+    /// Behind the mark, in white space; whether a line has begun with some.
+    White { indented: bool },
     /// In the first line, which shows whether this is a stream.
     FirstLine,
     /// In a stream.
@@ -130,7 +130,8 @@ impl Splitter {
     /// answers `None`. Nothing unterminated counts unless the end was `clean`.
     pub fn end(&mut self, clean: bool) -> Option<Result<Item<'_>, DecodeError>> {
         self.release();
-        if !clean || self.opening == Opening::Dead {
+        let unopened = self.opening == Opening::FirstLine && begins_field(&self.line);
+        if !clean || unopened || self.opening == Opening::Dead {
             return None;
         }
         if !self.line.is_empty() {
@@ -254,24 +255,35 @@ impl Splitter {
                 *input = rest;
                 let seen = seen + 1;
                 self.opening = if seen == MARK.len() {
-                    Opening::White
+                    Opening::White { indented: false }
                 } else {
                     Opening::Mark(seen)
                 };
             } else {
                 self.line.extend(MARK.iter().take(seen));
                 self.opening = if seen == 0 {
-                    Opening::White
+                    Opening::White { indented: false }
                 } else {
                     Opening::FirstLine
                 };
             }
         }
-        if self.opening == Opening::White {
-            *input = input.trim_ascii_start();
-            if !input.is_empty() {
-                self.opening = Opening::FirstLine;
+        if let Opening::White { mut indented } = self.opening {
+            let text = input.trim_ascii_start();
+            if let Some(white) = input.strip_suffix(text).and_then(<[u8]>::last) {
+                indented = !matches!(white, b'\n' | b'\r');
             }
+            *input = text;
+            self.opening = match text.first() {
+                None => Opening::White { indented },
+                Some(byte) => {
+                    // An indented field is not the field, whatever is dropped before JSON.
+                    if indented && !matches!(byte, b'{' | b'[') {
+                        self.line.push(b' ');
+                    }
+                    Opening::FirstLine
+                }
+            };
         }
         if self.opening != Opening::FirstLine {
             return None;

@@ -78,6 +78,14 @@ pub(super) fn resumes_events(text: &[u8]) -> bool {
     text.starts_with(b"data:") || text.starts_with(b"event:")
 }
 
+/// The fields of the grammar.
+const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
+/// `true` if a body that ends with these bytes was cut inside the name of its first field.
+pub(super) fn begins_field(text: &[u8]) -> bool {
+    FIELDS.iter().any(|field| field.starts_with(text))
+}
+
 /// The longest field name that a stream may begin with.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -86,13 +94,12 @@ const MAX_NAME_BYTES: usize = 64;
 pub(super) fn opens_stream(bytes: impl Iterator<Item = u8>) -> Option<bool> {
     let mut name = [0; MAX_NAME_BYTES];
     let mut length = 0;
-    for byte in bytes {
+    for byte in bytes.skip_while(|byte| *byte == b' ') {
         match byte {
             b':' => return Some(true),
             b'{' | b'[' => return Some(length == 0),
             b'\n' | b'\r' => {
-                let name = name.get(..length).unwrap_or_default();
-                return Some(matches!(name, b"data" | b"event" | b"id" | b"retry"));
+                return Some(FIELDS.contains(&name.get(..length).unwrap_or_default()));
             }
             b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => {
                 let Some(slot) = name.get_mut(length) else {

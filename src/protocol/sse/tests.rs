@@ -188,7 +188,10 @@ fn what_does_not_begin_like_a_stream_is_refused_at_once() {
     }
     assert_eq!(split_anyhow(b"unauthorized"), ["Err NotAStream"]);
     assert_eq!(split_anyhow(&[b'a'; 65]), ["Err NotAStream"]);
-    assert_eq!(split_anyhow(b" \r\n data: 1\n\n"), ["data 1"]);
+    assert_eq!(split_anyhow(b" \r\ndata: 1\n\n"), ["data 1"]);
+    assert_eq!(split_anyhow(b"\n\t data: 1\n\ndata: 2\n\n"), ["data 2"]);
+    assert_eq!(split_anyhow(b"dat"), [""; 0], "cut off, not foreign");
+    assert_eq!(split_anyhow(b"dat\n"), ["Err NotAStream"]);
 }
 
 #[test]

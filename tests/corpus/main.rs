@@ -1,0 +1,71 @@
+//! Every recording of a Chat Completions stream, through the decoder: whole, byte by byte, split at
+//! every byte of every event, split at every byte of the file, cut at and around every event, cut at
+//! every byte. Each is compared with the decoding of the whole file, that with the manifest and with
+//! an [`oracle`] that shares no code with the decoder.
+//!
+//! Meant for the release profile: `cargo test --release --test corpus -- --nocapture`.
+//!
+//! The recordings are no part of the package. They are looked for in `REDRIVE_RECORDINGS`, else
+//! beside the package; without them the test says so and passes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod check;
+mod oracle;
+mod recording;
+mod told;
+
+use std::{env, path::PathBuf, thread, time::Instant};
+
+use check::Count;
+use recording::Recording;
+
+/// Files up to this size are split and cut at every byte.
+const EVERY_BYTE_UP_TO: usize = 16 << 10;
+
+#[test]
+fn every_recording_decodes_the_same_however_it_is_split_and_never_completes_when_cut() {
+    let folder = env::var_os("REDRIVE_RECORDINGS").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/fixtures")),
+        PathBuf::from,
+    );
+    if !folder.is_dir() {
+        eprintln!(
+            "SKIPPED: no recordings at {}; set REDRIVE_RECORDINGS",
+            folder.display()
+        );
+        return;
+    }
+    let started = Instant::now();
+    let recordings = Recording::all(&folder, "openai-chat");
+    assert!(
+        recordings.len() >= 300,
+        "only {} recordings",
+        recordings.len()
+    );
+
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let total = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|worker| {
+                let share = recordings.iter().skip(worker).step_by(threads);
+                scope.spawn(|| share.map(check::check).fold(Count::default(), Count::plus))
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .fold(Count::default(), Count::plus)
+    });
+    eprintln!(
+        "corpus: {} recordings, {} events, {} splits, {} cuts, {} comparisons with the oracle, \
+         {:.1} s",
+        total.recordings,
+        total.events,
+        total.splits,
+        total.cuts,
+        total.oracle,
+        started.elapsed().as_secs_f64()
+    );
+    assert_eq!(total.recordings, recordings.len());
+    assert!(total.splits > 0 && total.cuts > 0 && total.oracle > 0);
+}

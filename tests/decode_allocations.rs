@@ -1,0 +1,48 @@
+//! Decoding a plain text delta takes nothing from the heap.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use allocation_counter::measure;
+use redrive::protocol::{Decoder as _, Delta, Event, Terminal, openai_chat::Decoder};
+
+/// Chunks as OpenAI and OpenRouter send them; the first has no escape in its text, the second some.
+const PLAIN: &str = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\
+    \"created\":1755878837,\"model\":\"gpt\",\"service_tier\":\"default\",\
+    \"system_fingerprint\":null,\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\
+    \"logprobs\":null,\"finish_reason\":null}],\"usage\":null,\"obfuscation\":\"abcdef\"}\n\n";
+const ESCAPED: &str = "data: {\"id\":\"gen-1\",\"provider\":\"x\",\"model\":\"m\",\
+    \"object\":\"chat.completion.chunk\",\"created\":1755878837,\"choices\":[{\"index\":0,\
+    \"delta\":{\"role\":\"assistant\",\"content\":\"a\\n\\\"b\\\" \\ud83d\\ude00\"},\
+    \"finish_reason\":null,\"native_finish_reason\":null,\"logprobs\":null}]}\n\n";
+
+/// Feeds a body in reads of so many bytes; counts what is taken once every buffer has its size.
+fn allocations(body: &str, read: usize) -> u64 {
+    let mut decoder = Decoder::new(Terminal::FinishReason);
+    let mut texts = 0;
+    let mut decode = || {
+        for bytes in body.as_bytes().chunks(read) {
+            decoder.feed(bytes, &mut |event| {
+                texts += usize::from(matches!(event, Event::Delta(Delta::Text(_))));
+            });
+        }
+    };
+    (0..10).for_each(|_| decode());
+    let taken = measure(|| (0..100).for_each(|_| decode())).count_total;
+    assert_eq!(texts, 110);
+    taken
+}
+
+#[test]
+fn a_plain_text_delta_takes_nothing_from_the_heap() {
+    for body in [PLAIN, ESCAPED] {
+        assert_eq!(allocations(body, usize::MAX), 0, "whole: {body}");
+        assert_eq!(allocations(body, 7), 0, "in pieces: {body}");
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(
+        measure(|| drop(std::hint::black_box(String::from("x")))).count_total,
+        1
+    );
+}
