@@ -16,8 +16,6 @@ pub struct Recording {
     pub done_sentinel: Option<bool>,
     /// How many events with data were dispatched.
     pub events: usize,
-    /// More than one choice was asked for: the manifest's finish reasons are of all of them.
-    pub several_choices: bool,
 }
 
 impl Recording {
@@ -50,16 +48,10 @@ impl Recording {
             _ => Vec::new(),
         };
         finish_reasons.dedup();
-        let flags = |key: &str, flag: &str| {
-            entry[key]
-                .as_array()
-                .is_some_and(|flags| flags.iter().any(|value| value == flag))
-        };
         Self {
             finish_reasons,
             done_sentinel: entry["done_sentinel"].as_bool(),
             events: entry["events"].as_u64().unwrap() as usize,
-            several_choices: flags("flags", "n>1") || flags("what", "n>1"),
             file,
             bytes,
         }

@@ -83,6 +83,7 @@ const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
 /// `true` if a body that ends with these bytes was cut inside the name of its first field.
 pub(super) fn begins_field(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
     FIELDS.iter().any(|field| field.starts_with(text))
 }
 
