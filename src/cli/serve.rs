@@ -64,8 +64,10 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
     let server = Arc::new(server);
 
     let drain = CancellationToken::new();
+    let terminate = CancellationToken::new();
     let stop = CancellationToken::new();
-    let on_signal = tokio::spawn(drain_on_signal(drain.clone(), Arc::clone(&server))?);
+    let on_signal = drain_on_signal(drain.clone(), terminate.clone(), Arc::clone(&server))?;
+    let on_signal = tokio::spawn(on_signal);
     let readiness = server.readiness.clone();
     let public = public::serve(public, readiness.clone(), telemetry.clone(), stop.clone());
     let about = admin::Admin {
@@ -80,7 +82,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
     let connections = gauges.grpc_connections.clone();
     let incoming = server::incoming(grpc, config.listen.max_connections, connections);
     tracing::info!(grpc = %config.listen.grpc, public = %config.listen.public, "listening");
-    server.serve(incoming, drain).await?;
+    server.serve(incoming, drain, terminate).await?;
 
     stop.cancel();
     on_signal.abort();
@@ -104,6 +106,7 @@ async fn bind(
 /// Both signals are caught from here on, so that none is lost before the future runs.
 fn drain_on_signal(
     drain: CancellationToken,
+    terminate: CancellationToken,
     server: Arc<Server>,
 ) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut term = unix::signal(unix::SignalKind::terminate())?;
@@ -118,6 +121,7 @@ fn drain_on_signal(
         signal().await;
         tracing::info!("draining; a second signal ends the grace at once");
         drain.cancel();
+        terminate.cancel();
         signal().await;
         server.hurry();
     })

@@ -83,12 +83,14 @@ impl Server {
         }
     }
 
-    /// Serves gRPC on `incoming` until `drain` is cancelled, and then until what runs has ended or the
-    /// grace is over.
+    /// Serves gRPC on `incoming`. `drain` begins the drain: no new generations, and what runs has the
+    /// grace to end. Returns when that is over and `stop` is cancelled too; until then new generations
+    /// are refused by word, not by a closed port.
     pub async fn serve<S, IO, E>(
         &self,
         incoming: S,
         drain: CancellationToken,
+        stop: CancellationToken,
     ) -> Result<(), tonic::transport::Error>
     where
         S: Stream<Item = Result<IO, E>> + Send,
@@ -127,6 +129,7 @@ impl Server {
                 .set_service_status("", tonic_health::ServingStatus::NotServing)
                 .await;
             self.drain().await;
+            stop.cancelled().await;
             drained.cancel();
             tokio::time::sleep(LAST_FRAMES).await;
         };

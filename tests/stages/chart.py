@@ -89,8 +89,9 @@ class Chart(unittest.TestCase):
             },
         )
 
-    def test_the_drain_begins_with_the_end_of_the_pod(self):
-        hook = sidecar(self.default)["lifecycle"]["preStop"]["exec"]["command"]
+    def test_the_application_is_served_to_its_end_unless_the_drain_is_asked_for(self):
+        self.assertNotIn("lifecycle", sidecar(self.default))
+        hook = sidecar(self.full)["lifecycle"]["preStop"]["exec"]["command"]
         self.assertEqual(hook, ["/usr/local/bin/redrive", "drain"])
 
     def test_the_pod_is_restricted(self):

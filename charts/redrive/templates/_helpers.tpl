@@ -82,12 +82,13 @@ readinessProbe:
 livenessProbe:
   httpGet: {path: /healthz, port: redrive-public}
   periodSeconds: 10
+{{- if .Values.redrive.drainOnPodEnd }}
 lifecycle:
-  # Runs when the pod begins to end, together with the application's own hook; SIGTERM reaches a
-  # native sidecar only after the application has ended.
+  # Runs when the pod begins to end, together with the application's own hook.
   preStop:
     exec:
       command: [/usr/local/bin/redrive, drain]
+{{- end }}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
