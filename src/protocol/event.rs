@@ -21,7 +21,8 @@ pub enum Event<'a> {
     },
     /// Token counts; the last one wins.
     Usage(Usage),
-    /// The semantic terminal: the provider gave its finish reason. Idempotent.
+    /// The semantic terminal: the provider gave its finish reason. Told once, and again only if the
+    /// provider changes it; the last one counts.
     Finish {
         /// The contract's word for it.
         reason: FinishReason,
@@ -40,7 +41,9 @@ pub enum Event<'a> {
     },
     /// An error object inside a successful response; `verdict::inband::classify` reads it.
     Error {
-        /// The error's JSON, as it came.
+        /// As it came, so not always JSON: all the data of the event that holds the error (in the
+        /// place where its protocol puts it), the value of a field that is the error, or a body
+        /// outside the events.
         json: &'a [u8],
     },
     /// The bytes are not what the protocol allows; `verdict::decode` reads it.

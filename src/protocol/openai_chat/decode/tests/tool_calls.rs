@@ -1,6 +1,7 @@
 //! Tool calls in the fashion of every server.
 
 use super::{super::tools::MAX_TOOL_CALLS, delta, stream, told};
+use crate::protocol::{Decoder as _, Terminal};
 
 /// The events of these `tool_calls` lists, one chunk each, then a finish.
 fn calls(lists: &[&str]) -> Vec<String> {
@@ -217,6 +218,26 @@ fn too_many_calls_are_refused() {
         .collect();
     let told = told(&body);
     assert_eq!(told.len(), MAX_TOOL_CALLS + 1);
+    assert_eq!(
+        told.last().map(String::as_str),
+        Some("undecodable TooLarge")
+    );
+}
+
+#[test]
+fn arguments_that_wait_are_bounded() {
+    let piece = "x".repeat(1 << 20);
+    let body = delta(&format!(
+        r#"{{"tool_calls":[{{"index":0,"id":"a","function":{{"arguments":"{piece}"}}}}]}}"#
+    ));
+    let mut decoder = super::super::Decoder::new(Terminal::FinishReason);
+    let mut told = Vec::new();
+    for _ in 0..20 {
+        decoder.feed(body.as_bytes(), &mut |event| {
+            told.push(super::words(&event))
+        });
+    }
+    assert_eq!(told.len(), 16);
     assert_eq!(
         told.last().map(String::as_str),
         Some("undecodable TooLarge")
