@@ -14,27 +14,35 @@ mod oracle;
 mod recording;
 mod told;
 
-use std::{env, path::PathBuf, thread, time::Instant};
+use std::{env, fs, path::PathBuf, thread, time::Instant};
 
 use check::Count;
 use recording::Recording;
+use redrive::protocol::{Decoder as _, Terminal, openai_chat::Decoder};
+use told::Told;
 
 /// Files up to this size are split and cut at every byte.
 const EVERY_BYTE_UP_TO: usize = 16 << 10;
 
-#[test]
-fn every_recording_decodes_the_same_however_it_is_split_and_never_completes_when_cut() {
+/// Where the recordings are, or `None`, said loudly.
+fn recordings() -> Option<PathBuf> {
     let folder = env::var_os("REDRIVE_RECORDINGS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/fixtures")),
         PathBuf::from,
     );
-    if !folder.is_dir() {
-        eprintln!(
-            "SKIPPED: no recordings at {}; set REDRIVE_RECORDINGS",
-            folder.display()
-        );
-        return;
+    if folder.is_dir() {
+        return Some(folder);
     }
+    eprintln!(
+        "SKIPPED: no recordings at {}; set REDRIVE_RECORDINGS",
+        folder.display()
+    );
+    None
+}
+
+#[test]
+fn every_recording_decodes_the_same_however_it_is_split_and_never_completes_when_cut() {
+    let Some(folder) = recordings() else { return };
     let started = Instant::now();
     let recordings = Recording::all(&folder, "openai-chat");
     assert!(
@@ -68,4 +76,28 @@ fn every_recording_decodes_the_same_however_it_is_split_and_never_completes_when
     );
     assert_eq!(total.recordings, recordings.len());
     assert!(total.splits > 0 && total.cuts > 0 && total.oracle > 0);
+}
+
+#[test]
+fn a_recorded_error_body_under_a_good_status_is_told_as_an_error() {
+    let Some(folder) = recordings() else { return };
+    let mut bodies = 0;
+    for entry in fs::read_dir(folder.join("http-errors")).unwrap() {
+        let path = entry.unwrap().path();
+        let body = fs::read(&path).unwrap();
+        let mut told: Vec<Told> = Vec::new();
+        let mut decoder = Decoder::new(Terminal::DoneSentinel);
+        decoder.feed(&body, &mut |event| told.push(event.into()));
+        decoder.end(true, &mut |event| told.push(event.into()));
+        let json = body.trim_ascii().starts_with(b"{") || body.trim_ascii().starts_with(b"[");
+        match told.as_slice() {
+            [Told::Error(error)] if json => assert_eq!(error.trim_ascii(), body.trim_ascii()),
+            [Told::Undecodable(error)] if !json => assert_eq!(error, "NotAStream"),
+            [] if body.trim_ascii().is_empty() => {}
+            other => panic!("{}: {other:?}", path.display()),
+        }
+        bodies += 1;
+    }
+    eprintln!("corpus: {bodies} error bodies");
+    assert!(bodies > 0);
 }

@@ -45,6 +45,20 @@ pub fn items(bytes: &[u8]) -> Vec<Item> {
             } else {
                 usize::from(line_end < text.len())
             };
+        if line.is_empty() {
+            if let Some(start) = first.take() {
+                let kind = Kind::Event(std::mem::take(&mut name), data.join("\n"));
+                items.push(Item {
+                    start,
+                    content_end,
+                    end: line_end + 1,
+                    kind,
+                });
+                data.clear();
+            }
+            at = next;
+            continue;
+        }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         let item = |kind| Item {
@@ -54,17 +68,6 @@ pub fn items(bytes: &[u8]) -> Vec<Item> {
             kind,
         };
         match field {
-            "" if line.is_empty() => {
-                if !data.is_empty() || !name.is_empty() {
-                    items.push(Item {
-                        start: first.take().unwrap(),
-                        content_end,
-                        end: line_end + 1,
-                        kind: Kind::Event(std::mem::take(&mut name), data.join("\n")),
-                    });
-                    data.clear();
-                }
-            }
             "" => items.push(item(Kind::Comment)),
             "data" => {
                 first.get_or_insert(at);

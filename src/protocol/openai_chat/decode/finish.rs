@@ -34,14 +34,16 @@ pub(super) fn finish(native: &str) -> Finish {
     } else if is(&["refusal"]) {
         Finish::Complete(Refusal)
     // `error`: Mistral, Together, OpenRouter. `abort`: vLLM, SGLang. `insufficient_system_resource`:
-    // DeepSeek. `network_error`: Z.ai. The malformed ones: Gemini and Bedrock through gateways.
+    // DeepSeek. `network_error`: Z.ai. `timeout`: Cohere. The rest: Gemini, Bedrock through gateways.
     } else if is(&[
         "error",
         "abort",
         "insufficient_system_resource",
         "network_error",
+        "timeout",
         "malformed_function_call",
         "unexpected_tool_call",
+        "too_many_tool_calls",
         "malformed_tool_use",
         "malformed_model_output",
     ]) {
