@@ -120,8 +120,12 @@ impl Splitter {
         &'a mut self,
         input: &mut &'i [u8],
     ) -> Option<Result<Item<'a>, DecodeError>> {
-        match self.step(input)? {
-            Ok(found) => Some(Ok(self.item(found))),
+        if self.opening == Opening::Dead {
+            *input = &[];
+            return None;
+        }
+        match self.step(input) {
+            Ok(found) => found.map(|found| Ok(self.item(found))),
             Err(error) => Some(Err(self.die(error))),
         }
     }
@@ -136,10 +140,10 @@ impl Splitter {
         }
         if !self.line.is_empty() {
             match self.step(&mut b"\n".as_slice()) {
-                None => {}
-                Some(Err(error)) => return Some(Err(self.die(error))),
-                Some(Ok(Found::Field(_, line))) if !complete(line.value(&self.whole)) => {}
-                Some(Ok(found)) => return Some(Ok(self.item(found))),
+                Ok(None) => {}
+                Ok(Some(Found::Field(_, line))) if !complete(line.value(&self.whole)) => {}
+                Ok(Some(found)) => return Some(Ok(self.item(found))),
+                Err(error) => return Some(Err(self.die(error))),
             }
         }
         if self.has_data && (complete(&self.data) || self.data.starts_with(b"[DONE]")) {
@@ -158,92 +162,92 @@ impl Splitter {
             .sum()
     }
 
-    fn step<'i>(&mut self, input: &mut &'i [u8]) -> Option<Result<Found<'i>, DecodeError>> {
+    fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Found<'i>>, DecodeError> {
         self.release();
         if self.opening != Opening::Stream && !self.open(input)? {
-            return Some(Err(DecodeError::NotAStream));
+            return Ok(None);
         }
         // The data of the pending event, as long as it is one line inside this read.
         let mut first: Option<&'i [u8]> = None;
-        loop {
-            if self.after_cr
-                && let Some((byte, rest)) = input.split_first()
-            {
-                self.after_cr = false;
-                if *byte == b'\n' {
-                    *input = rest;
-                }
-            }
-            let end = memchr2(b'\n', b'\r', input);
-            let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
-            if self.line.len() + piece.len() > MAX_EVENT_BYTES {
-                return Some(Err(DecodeError::TooLarge));
-            }
-            let Some((byte, rest)) = rest.split_first() else {
-                *input = rest;
-                push(&mut self.line, piece);
-                return self.hold(first.take()).err().map(Err);
-            };
-            *input = rest;
-            self.after_cr = *byte == b'\r';
-
-            let here = self.line.is_empty().then_some(piece);
-            if here.is_none() {
-                push(&mut self.line, piece);
-                mem::swap(&mut self.line, &mut self.whole);
-                recycle(&mut self.line);
-            }
+        while let Some(here) = self.whole_line(input)? {
             let text = here.unwrap_or(&self.whole);
-
             if self.nesting.is_open() || opens_json(text) {
-                match self.json_line(here) {
-                    Ok(None) => continue,
-                    Ok(Some(found)) => {
-                        return self.hold(first.take()).err().map(Err).or(Some(Ok(found)));
-                    }
-                    Err(error) => return Some(Err(error)),
+                if let Some(found) = self.json_line(here)? {
+                    self.hold(first)?;
+                    return Ok(Some(found));
                 }
+                continue;
             }
             let line = Line::of(text);
             match line.kind {
                 Kind::Blank if first.is_some() || self.has_data || !self.name.is_empty() => {
                     self.handed_out = true;
-                    return Some(Ok(Found::Event(first)));
+                    return Ok(Some(Found::Event(first)));
                 }
                 Kind::Blank | Kind::Ignored => {}
-                Kind::Data => match here {
-                    Some(piece) if first.is_none() && !self.has_data => {
-                        first = Some(line.value(piece));
-                    }
-                    _ => {
-                        if let Err(error) = self.hold(first.take()).and_then(|()| {
-                            append(
-                                &mut self.data,
-                                &mut self.has_data,
-                                line.value(here.unwrap_or(&self.whole)),
-                            )
-                        }) {
-                            return Some(Err(error));
-                        }
-                    }
-                },
+                Kind::Data if here.is_some() && first.is_none() && !self.has_data => {
+                    first = here.map(|piece| line.value(piece));
+                }
+                Kind::Data => {
+                    self.hold(first.take())?;
+                    let value = line.value(here.unwrap_or(&self.whole));
+                    append(&mut self.data, &mut self.has_data, value)?;
+                }
                 Kind::Name => {
                     self.name.clear();
                     push(&mut self.name, line.value(text));
                 }
-                Kind::Comment | Kind::Unknown => {
-                    let found = match line.kind {
-                        Kind::Comment => Found::Comment,
-                        _ => Found::Field(here, line),
-                    };
-                    return self.hold(first.take()).err().map(Err).or(Some(Ok(found)));
+                Kind::Comment => {
+                    self.hold(first)?;
+                    return Ok(Some(Found::Comment));
+                }
+                Kind::Unknown => {
+                    self.hold(first)?;
+                    return Ok(Some(Found::Field(here, line)));
                 }
             }
         }
+        self.hold(first)?;
+        Ok(None)
     }
 
-    /// Reads the beginning of the body. `None`: more bytes are needed; `Some(false)`: no stream.
-    fn open(&mut self, input: &mut &[u8]) -> Option<bool> {
+    /// Takes the next line whose end has come: `Some(Some(_))` where it lies inside the read,
+    /// `Some(None)` where it spans reads and is now in `whole`.
+    fn whole_line<'i>(
+        &mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<Option<&'i [u8]>>, DecodeError> {
+        if self.after_cr
+            && let Some((byte, rest)) = input.split_first()
+        {
+            self.after_cr = false;
+            if *byte == b'\n' {
+                *input = rest;
+            }
+        }
+        let end = memchr2(b'\n', b'\r', input).unwrap_or(input.len());
+        let (piece, rest) = input.split_at(end);
+        if self.line.len() + piece.len() > MAX_EVENT_BYTES {
+            return Err(DecodeError::TooLarge);
+        }
+        let Some((byte, rest)) = rest.split_first() else {
+            *input = rest;
+            push(&mut self.line, piece);
+            return Ok(None);
+        };
+        *input = rest;
+        self.after_cr = *byte == b'\r';
+        if self.line.is_empty() {
+            return Ok(Some(Some(piece)));
+        }
+        push(&mut self.line, piece);
+        mem::swap(&mut self.line, &mut self.whole);
+        recycle(&mut self.line);
+        Ok(Some(None))
+    }
+
+    /// Reads the beginning of the body. `false`: more bytes are needed.
+    fn open(&mut self, input: &mut &[u8]) -> Result<bool, DecodeError> {
         while let (Opening::Start | Opening::Mark(_), Some((byte, rest))) =
             (self.opening, input.split_first())
         {
@@ -286,19 +290,21 @@ impl Splitter {
             };
         }
         if self.opening != Opening::FirstLine {
-            return None;
+            return Ok(false);
         }
         match opens_stream(self.line.iter().chain(input.iter()).copied()) {
-            Some(true) => self.opening = Opening::Stream,
-            Some(false) => return Some(false),
+            Some(true) => {
+                self.opening = Opening::Stream;
+                Ok(true)
+            }
+            Some(false) => Err(DecodeError::NotAStream),
             // Undecided only at the end of the read.
             None => {
                 push(&mut self.line, input);
                 *input = &[];
-                return None;
+                Ok(false)
             }
         }
-        Some(true)
     }
 
     /// Adds a line to JSON that stands outside any field; `here` as in [`Found`].
