@@ -16,9 +16,9 @@ mod reader;
 #[path = "recovery/promises/world.rs"]
 mod world;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use redrive::recovery::{Params, Time};
 
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 2000,
+        cases: 1500,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -44,7 +44,47 @@ proptest! {
     }
 }
 
-fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) {
+/// A property that never gets to the point proves nothing.
+#[test]
+fn random_events_reach_every_kind_of_end() {
+    let mut runner = TestRunner::deterministic();
+    let mut reached: BTreeMap<&str, u32> = BTreeMap::new();
+    for _ in 0..800 {
+        let params = circumstances().new_tree(&mut runner).unwrap().current();
+        let events = ops().new_tree(&mut runner).unwrap().current();
+        let retries = if events.len() % 4 == 0 { 1 } else { 1000 };
+        for landmark in play(params, events, retries) {
+            *reached.entry(landmark).or_default() += 1;
+        }
+    }
+    for landmark in [
+        "reset",
+        "committed",
+        "committed after a replay",
+        "committed unseen",
+        "withheld",
+        "effects confirmed",
+        "fallback",
+        "second credential",
+        "STOPPED_BY_NOT_RETRYABLE",
+        "STOPPED_BY_ALLOWANCE",
+        "STOPPED_BY_DEADLINE",
+        "STOPPED_BY_WAIT_TOO_LONG",
+        "STOPPED_BY_EFFECTS",
+        "STOPPED_BY_RETRY_BUDGET",
+        "STOPPED_BY_NO_TARGET",
+        "STOPPED_BY_CANCEL",
+        "STOPPED_BY_DRAIN",
+        "STOPPED_BY_NO_RESET",
+        "STOPPED_BY_REPLAY_DISABLED",
+        "STOPPED_BY_CLIENT",
+    ] {
+        let times = reached.get(landmark).copied().unwrap_or_default();
+        assert!(times >= 5, "{landmark}: {times} times, of {reached:?}");
+    }
+}
+
+fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) -> Vec<&'static str> {
     let commons = commons_with(retries);
     let commons = &*commons;
     let mut shared = Shared::default();
@@ -66,6 +106,10 @@ fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) {
     for world in &mut worlds {
         world.finish(now, commons, &mut shared);
     }
+    worlds
+        .into_iter()
+        .flat_map(|world| world.landmarks)
+        .collect()
 }
 
 /// Time passes; each time-out is handed in at its time and must then be over.

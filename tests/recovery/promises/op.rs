@@ -65,7 +65,7 @@ pub enum Says {
 /// Events of up to two generations.
 pub fn ops() -> impl Strategy<Value = Vec<(bool, Op)>> {
     let second = prop::bool::weighted(0.3);
-    prop::collection::vec((second, op()), 1..90)
+    prop::collection::vec((second, op()), 1..110)
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -75,29 +75,30 @@ fn op() -> impl Strategy<Value = Op> {
         Delivery::CommittedOnly,
     ]);
     prop_oneof![
-        8 => prop::sample::select(vec![0u64, 10, 500, 1_000, 3_000, 12_000, 50_000, 700_000])
+        12 => prop::sample::select(vec![0u64, 10, 1_000, 2_000, 3_000, 5_000, 12_000, 50_000])
             .prop_map(Op::Pass),
         1 => Just(Op::Spurious),
-        12 => Just(Op::Slot),
+        8 => Just(Op::Slot),
         1 => Just(Op::Queued),
-        1 => prop::bool::weighted(0.2).prop_map(|yes| if yes { Op::Refused } else { Op::Queued }),
+        1 => prop::bool::weighted(0.1).prop_map(|yes| if yes { Op::Refused } else { Op::Queued }),
         6 => Just(Op::Sent),
         30 => says().prop_map(Op::Says),
         5 => says().prop_map(Op::Late),
         3 => Just(Op::End),
         10 => (class(), wait()).prop_map(|(class, wait)| Op::Fails(class, wait)),
         14 => (0u8..12).prop_map(Op::Reads),
-        2 => prop_oneof![6 => 0u8..6, 1 => Just(255)].prop_map(Op::Effects),
+        4 => prop_oneof![20 => 0u8..4, 1 => Just(255)].prop_map(Op::Effects),
         1 => rarely(Op::Cancel),
         1 => rarely(Op::Lost),
         1 => deliveries.prop_map(Op::Attach),
+        1 => prop::bool::weighted(0.05).prop_map(|yes| Op::Pass(if yes { 700_000 } else { 0 })),
         1 => (0u64..60_000).prop_flat_map(|after| rarely(Op::Drain(after))),
         1 => rarely(Op::OutOfMemory),
     ]
 }
 
 fn rarely(op: Op) -> impl Strategy<Value = Op> {
-    prop::bool::weighted(0.4).prop_map(move |yes| if yes { op.clone() } else { Op::Spurious })
+    prop::bool::weighted(0.15).prop_map(move |yes| if yes { op.clone() } else { Op::Spurious })
 }
 
 fn says() -> impl Strategy<Value = Says> {
@@ -123,8 +124,8 @@ fn says() -> impl Strategy<Value = Says> {
 
 fn class() -> impl Strategy<Value = Class> {
     prop_oneof![
-        6 => prop::sample::select(vec![Class::Transport, Class::ProviderInternal, Class::Stall]),
-        3 => prop::sample::select(vec![Class::RateLimited, Class::Overloaded]),
+        12 => prop::sample::select(vec![Class::Transport, Class::ProviderInternal, Class::Stall]),
+        4 => prop::sample::select(vec![Class::RateLimited, Class::Overloaded]),
         2 => prop::sample::select(PERMANENT.to_vec()),
     ]
 }
@@ -150,10 +151,10 @@ fn wait() -> impl Strategy<Value = Option<u64>> {
 pub fn circumstances() -> impl Strategy<Value = Params> {
     let shape = (1usize..4, 0usize..3, 1u32..7);
     let times = (
-        prop::sample::select(vec![5u64, 60, 600]),
+        prop::sample::select(vec![5u64, 60, 600, 600, 600]),
         prop::sample::select(vec![0u64, 20]),
         prop::sample::select(vec![0u64, 0, 30]),
-        prop::option::weighted(0.2, Just(50u64)),
+        prop::option::weighted(0.1, Just(50u64)),
     );
     let habits = (
         prop::sample::select(vec![

@@ -28,6 +28,8 @@ pub struct Reader {
     parts: Vec<Committed>,
     /// It has had the terminal frame.
     pub ended: bool,
+    /// What happened to it that a test would want to have happened.
+    pub landmarks: Vec<&'static str>,
     /// Control frames since it last asked for any.
     pub control: usize,
 }
@@ -42,6 +44,7 @@ impl Reader {
             history: Vec::new(),
             parts: Vec::new(),
             ended: false,
+            landmarks: Vec::new(),
             control: 0,
         }
     }
@@ -86,6 +89,7 @@ impl Reader {
                     Delivery::Preview,
                     "a reset only in a preview"
                 );
+                self.landmarks.push("reset");
                 let (voided, _) = self.preview.take().expect("a reset of nothing");
                 assert_eq!(voided, reset.attempt);
                 self.history.push((self.sequence, reset.attempt, true));
@@ -144,6 +148,7 @@ impl Reader {
     fn take_committed(&mut self, committed: Committed, stream: &Stream) -> Option<End> {
         if !committed.r#final && committed.part == 0 {
             assert!(committed.through_sequence < self.sequence && committed.message.is_empty());
+            self.landmarks.push("effects confirmed");
             return None;
         }
         self.control -= 1;
@@ -159,6 +164,7 @@ impl Reader {
             .iter()
             .flat_map(|part| part.message.clone())
             .collect();
+        self.note_commit(&last);
         let message = blocks_of(&message);
         assert_eq!(
             message,
@@ -173,6 +179,19 @@ impl Reader {
             );
         }
         Some(End::Committed(last))
+    }
+
+    fn note_commit(&mut self, last: &Committed) {
+        self.landmarks.push("committed");
+        if self.announced > 1 {
+            self.landmarks.push("committed after a replay");
+        }
+        if !last.withheld_tool_calls.is_empty() {
+            self.landmarks.push("withheld");
+        }
+        if !last.message.is_empty() && self.delivery == Delivery::CommittedOnly {
+            self.landmarks.push("committed unseen");
+        }
     }
 
     /// What the client means when it acts on everything up to `through`.

@@ -1,6 +1,10 @@
 //! One generation with its driver, provider and client, and the promises checked at every step.
 
-use std::{cell::RefCell, collections::HashMap, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use redrive::{
     proto::{Delivery, Executed, StoppedBy, VerdictClass},
@@ -60,6 +64,8 @@ pub struct World {
     confirmed: bool,
     cancelled: bool,
     ends: usize,
+    /// What happened that a test would want to have happened.
+    pub landmarks: BTreeSet<&'static str>,
 }
 
 type Access = RefCell<Commons>;
@@ -89,6 +95,7 @@ impl World {
             confirmed: false,
             cancelled: false,
             ends: 0,
+            landmarks: BTreeSet::new(),
             params,
         }
     }
@@ -107,6 +114,10 @@ impl World {
 
     /// Carries out one random event.
     pub fn act(&mut self, now: Time, op: Op, commons: &Access, shared: &mut Shared) {
+        let provider_acts = matches!(op, Op::Sent | Op::Says(_) | Op::End | Op::Fails(..));
+        if provider_acts && self.asked.is_some() {
+            self.handle(now, Event::Reserved, commons, shared);
+        }
         match op {
             Op::Pass(_) => {}
             Op::Spurious => self.timer(now, commons, shared),
@@ -154,6 +165,9 @@ impl World {
             usize::from(self.generation.has_ended()),
             "promise 7"
         );
+        if let Some(failed) = self.generation.failed() {
+            self.landmarks.insert(failed.stopped_by().as_str_name());
+        }
         if self.generation.has_ended() {
             assert!(
                 self.exchange.is_none(),
@@ -238,6 +252,9 @@ impl World {
         self.attempts.push(Attempt::default());
         assert_eq!(attempt as usize, self.attempts.len());
         assert!(attempt <= self.params.policy.max_attempts, "promise 1");
+        self.landmarks.extend((target > 0).then_some("fallback"));
+        self.landmarks
+            .extend((credential > 0).then_some("second credential"));
         self.stream = Stream::default();
         self.exchange = Some(Exchange {
             target,
@@ -392,7 +409,9 @@ impl World {
                 break;
             };
             let reader = self.reader.as_mut().expect("a frame for nobody");
-            if let Some(end) = reader.take(*frame, &self.stream, &self.left_after) {
+            let end = reader.take(*frame, &self.stream, &self.left_after);
+            self.landmarks.extend(reader.landmarks.drain(..));
+            if let Some(end) = end {
                 self.check_end(&end);
             }
             let bound = 6 + 6 * self.params.policy.max_attempts as usize;
@@ -424,12 +443,12 @@ impl World {
 
     fn effects(&mut self, now: Time, back: u8, commons: &Access, shared: &mut Shared) {
         self.notice_loss(now);
-        let Some(reader) = &self.reader else {
+        let Some(reader) = self.reader.as_ref().filter(|reader| reader.sequence > 0) else {
             return;
         };
         let through = match back {
             255 => reader.sequence + 1,
-            back => reader.sequence.saturating_sub(u64::from(back)),
+            back => reader.sequence.saturating_sub(u64::from(back)).max(1),
         };
         let claim = reader.claim(through);
         let had_ended = self.generation.has_ended();
