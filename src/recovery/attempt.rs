@@ -143,7 +143,7 @@ impl Generation {
             Upstream::Head { status, request_id } => {
                 attempt.clockwork.head(now);
                 if let Some(id) = request_id {
-                    attempt.request_id = id.to_owned();
+                    attempt.request_id = clipped(id);
                 }
                 self.executed(Executed::Yes);
                 self.observe(Observation::Head { status });
@@ -188,17 +188,18 @@ impl Generation {
                 attempt.clockwork.event(now, LastEvent::Keepalive, false);
                 if let Some(model) = model {
                     model.clone_into(&mut attempt.model);
+                    verdict::clip(&mut attempt.model);
                 }
                 if let Some(id) = response_id
                     && attempt.request_id.is_empty()
                 {
-                    id.clone_into(&mut attempt.request_id);
+                    attempt.request_id = clipped(id);
                 }
             }
             protocol::Event::Finish { reason, native } => {
                 attempt.finish.get_or_insert_with(|| Finish {
                     reason,
-                    native: native.to_owned(),
+                    native: clipped(native),
                 });
                 attempt.clockwork.finish(now);
                 if self
@@ -427,6 +428,13 @@ impl Generation {
             self.observe(Observation::AttemptEnded(entry));
         }
     }
+}
+
+/// A provider's own word, cut to what a frame has room for.
+fn clipped(text: &str) -> String {
+    let mut text = text.to_owned();
+    verdict::clip(&mut text);
+    text
 }
 
 fn too_large(message: impl Into<String>) -> Failure {

@@ -76,7 +76,12 @@ impl Generation {
         if placement(failure, &policy) == Placement::Nowhere {
             return Err(StoppedBy::NotRetryable);
         }
-        let pick = commons.with(|commons| self.itinerary.next(now, failure, &policy, commons));
+        let mut pick = commons.with(|commons| self.itinerary.next(now, failure, &policy, commons));
+        if let Pick::Later { hold, .. } = pick
+            && hold.until >= self.admission_ends()
+        {
+            pick = commons.with(|commons| self.itinerary.anywhere(now, commons));
+        }
         if pick == Pick::None {
             return Err(match failure.retryable {
                 true => StoppedBy::NoTarget,

@@ -237,6 +237,11 @@ impl Itinerary {
         }
     }
 
+    /// Where else to go if there is no time for what [`Self::next`] said.
+    pub fn anywhere(&self, now: Time, commons: &mut Commons) -> Pick {
+        self.pick(now, self.cycle_from(self.current + 1), commons)
+    }
+
     /// The first of `order` that is usable now; else the one that returns first. A shut circuit only
     /// yields to another usable target: it never shuts the last one.
     fn pick(&self, now: Time, order: impl Iterator<Item = usize>, commons: &mut Commons) -> Pick {
