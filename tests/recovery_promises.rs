@@ -29,7 +29,7 @@ use crate::{
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 1500,
+        cases: 1200,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -49,10 +49,14 @@ proptest! {
 fn random_events_reach_every_kind_of_end() {
     let mut runner = TestRunner::deterministic();
     let mut reached: BTreeMap<&str, u32> = BTreeMap::new();
-    for _ in 0..800 {
+    for _ in 0..500 {
         let params = circumstances().new_tree(&mut runner).unwrap().current();
         let events = ops().new_tree(&mut runner).unwrap().current();
-        let retries = if events.len() % 4 == 0 { 1 } else { 1000 };
+        let retries = if events.len().is_multiple_of(4) {
+            1
+        } else {
+            1000
+        };
         for landmark in play(params, events, retries) {
             *reached.entry(landmark).or_default() += 1;
         }
@@ -80,7 +84,7 @@ fn random_events_reach_every_kind_of_end() {
         "STOPPED_BY_CLIENT",
     ] {
         let times = reached.get(landmark).copied().unwrap_or_default();
-        assert!(times >= 5, "{landmark}: {times} times, of {reached:?}");
+        assert!(times >= 2, "{landmark}: {times} times, of {reached:?}");
     }
 }
 

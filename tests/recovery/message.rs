@@ -1,9 +1,10 @@
 //! The message: its blocks, its tool calls, its size.
 
+use proptest::prelude::*;
 use prost::Message;
 use redrive::{
     proto::{Committed, FinishReason, generate_response::Frame, part},
-    protocol::Delta,
+    protocol::{self, Delta},
     recovery::Event,
 };
 
@@ -172,6 +173,57 @@ fn a_large_message_comes_in_parts_under_one_mebibyte_whose_sum_is_the_whole() {
     assert_eq!(whole, text);
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_sum_of_the_parts_is_the_message_however_large_its_blocks(
+        blocks in prop::collection::vec((0usize..3, 0usize..1_400_000), 1..7)
+    ) {
+        let mut said: Vec<(usize, String)> = Vec::new();
+        let script = finished(FinishReason::Stop, |script| {
+            script.reads = false;
+            for (call, (kind, size)) in blocks.into_iter().enumerate() {
+                let text = format!("\"{}\"", "é".repeat(size / 2));
+                match kind {
+                    0 => script.text(&text),
+                    1 => script.delta(Delta::Reasoning(&text)),
+                    _ => script.tool_call(call as u32, "f", &text),
+                }
+                match said.last_mut().filter(|(last, _)| *last == kind && kind < 2) {
+                    Some((_, whole)) => whole.push_str(&text),
+                    None => said.push((kind, text)),
+                }
+            }
+            script.reads = true;
+        });
+        let parts = parts(&script);
+        let mut summed: Vec<(usize, String)> = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            let single = part.message.len() == 1;
+            prop_assert!(part.encoded_len() < MIB || (single && part.encoded_len() < 3 * MIB));
+            prop_assert_eq!(part.part as usize, if parts.len() > 1 { number + 1 } else { 0 });
+            for (index, piece) in part.message.iter().enumerate() {
+                let (kind, text) = match piece.part.clone().unwrap() {
+                    part::Part::Text(text) => (0, text),
+                    part::Part::Reasoning(reasoning) => (1, reasoning.text),
+                    part::Part::ToolCall(call) => (2, call.arguments_json),
+                    other => panic!("never said: {other:?}"),
+                };
+                match summed.last_mut().filter(|(last, _)| index == 0 && *last == kind && kind < 2) {
+                    Some((_, whole)) => whole.push_str(&text),
+                    None => summed.push((kind, text)),
+                }
+            }
+        }
+        prop_assert!(summed == said, "the sum of the parts is not what was said");
+    }
+}
+
 #[test]
 fn every_delta_frame_stays_under_one_mebibyte() {
     let mut script = Script::start(params_with(1, |p| p.max_message_bytes = 16 * MIB));
@@ -238,6 +290,23 @@ fn a_name_that_no_frame_can_hold_is_too_large() {
         name: &name,
     });
     assert_eq!(script.last(), "failed too_large by not_retryable");
+}
+
+#[test]
+fn what_a_provider_calls_itself_is_cut_to_what_a_frame_can_hold() {
+    let long = "x".repeat(2 * MIB);
+    let mut script = Script::start(params(1));
+    script.open();
+    script.decoded(protocol::Event::Started {
+        response_id: Some(&long),
+        model: Some(&long),
+    });
+    script.decoded(protocol::Event::Finish {
+        reason: FinishReason::Stop,
+        native: &long,
+    });
+    script.done();
+    assert!(parts(&script)[0].encoded_len() < 4096);
 }
 
 #[test]

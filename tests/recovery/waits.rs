@@ -100,6 +100,19 @@ fn a_wait_that_ends_at_the_deadline_does_not_fit_and_one_just_before_does() {
 }
 
 #[test]
+fn a_wait_that_does_not_fit_moves_to_another_target_if_one_is_usable() {
+    for failure in [
+        provider_wait(Class::RateLimited, s(4)),
+        provider(Class::ProviderInternal),
+    ] {
+        let mut script = Script::start(params_with(2, |p| p.policy.deadline = s(1)));
+        script.sent();
+        script.fail(failure);
+        assert_eq!(script.visited(), [0, 1]);
+    }
+}
+
+#[test]
 fn a_wait_that_does_not_fit_the_callers_deadline_fails_at_once() {
     let mut script = Script::start(params_with(1, |p| p.caller_deadline = Some(at(10))));
     script.sent();

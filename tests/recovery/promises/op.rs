@@ -86,7 +86,7 @@ fn op() -> impl Strategy<Value = Op> {
         5 => says().prop_map(Op::Late),
         3 => Just(Op::End),
         10 => (class(), wait()).prop_map(|(class, wait)| Op::Fails(class, wait)),
-        14 => (0u8..12).prop_map(Op::Reads),
+        24 => (0u8..12).prop_map(Op::Reads),
         4 => prop_oneof![20 => 0u8..4, 1 => Just(255)].prop_map(Op::Effects),
         1 => rarely(Op::Cancel),
         1 => rarely(Op::Lost),
