@@ -17,6 +17,7 @@
 //! 3. `poll_timeout` is asked again after every `handle`. When the time has come, what already lies in
 //!    the exchange is handed in first: silence is measured at the provider, not at a busy driver.
 //! 4. `Reserve` is answered by `Reserved`, `Queued` (then `Reserved`) or `ReservationRefused`.
+//!    `Reserved` is followed by `Send`, or by `Abort` if the target became unusable meanwhile.
 //! 5. After `Observe(Ended)` there is a terminal frame; nothing but `Attach`, `ClientLost` and
 //!    `TimerDue` changes anything then.
 
@@ -27,6 +28,7 @@ mod client;
 mod commit;
 pub mod commons;
 mod delivery;
+mod end;
 pub mod event;
 mod generation;
 mod ledger;

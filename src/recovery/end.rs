@@ -1,0 +1,97 @@
+//! How a generation ends, whatever the reason.
+
+use super::{
+    Time,
+    commons::Access,
+    event::{Command, Observation},
+    generation::{Generation, ours},
+    ledger,
+    state::{Outcome, State},
+};
+use crate::{
+    proto::{Failed, StoppedBy},
+    verdict::{Class, Failure, Origin, Stage},
+};
+
+impl Generation {
+    pub(super) fn on_refused(&mut self, now: Time, failure: Failure, commons: &impl Access) {
+        if matches!(self.state, State::Reserving { .. }) {
+            // Not an attempt: it does not mask the verdict of one.
+            let failure = self.last_failure().unwrap_or(failure);
+            self.stop(now, failure, StoppedBy::NoTarget, commons);
+        }
+    }
+
+    pub(super) fn on_out_of_memory(&mut self, now: Time, commons: &impl Access) {
+        let message = "all transcripts together have reached limits.max_total_bytes";
+        let failure = Failure::new(Class::TooLarge, Origin::Us, Stage::Stream, message);
+        self.stop(now, failure, StoppedBy::NotRetryable, commons);
+    }
+
+    /// The deadline came between attempts: the last verdict stands, if there is one.
+    pub(super) fn stop_at_deadline(&mut self, now: Time, commons: &impl Access) {
+        let message = "the deadline passed before anything could be sent";
+        let failure = self
+            .last_failure()
+            .unwrap_or_else(|| ours(Class::Deadline, message));
+        self.stop(now, failure, StoppedBy::Deadline, commons);
+    }
+
+    /// The verdict of the newest attempt that failed.
+    pub(super) fn last_failure(&self) -> Option<Failure> {
+        self.ledger.last_failure().cloned()
+    }
+
+    /// Ends the generation for a reason that is not the attempt's: what is in flight is ended at once
+    /// and its entry closed with the same verdict.
+    pub(super) fn stop(
+        &mut self,
+        now: Time,
+        failure: Failure,
+        by: StoppedBy,
+        commons: &impl Access,
+    ) {
+        if self.has_ended() {
+            return;
+        }
+        self.close_running(now, &failure, commons);
+        self.commands.push_back(Command::Abort { condemn: false });
+        self.end_failed(now, failure, by, commons);
+    }
+
+    /// There is a terminal frame from here on.
+    ///
+    /// Its verdict is the last one: of the last attempt that was made, or of what ended the
+    /// generation from outside. What came between attempts and was none (a full queue, a deadline, a
+    /// spent allowance) is told by `stopped_by` and does not mask it; the ledger has them all.
+    pub(super) fn end_failed(
+        &mut self,
+        now: Time,
+        failure: Failure,
+        by: StoppedBy,
+        commons: &impl Access,
+    ) {
+        let (attempt, target) = self.ledger.attribute(&failure);
+        let verdict = ledger::verdict(&failure, attempt, target);
+        let waited = self.take_waited(now);
+        self.ledger.waited_in_vain(waited.total);
+        let failed = Failed {
+            verdict: Some(verdict),
+            stopped_by: by.into(),
+            safe_to_send_again: !self.effects_claimed,
+            ledger: Some(self.ledger.to_proto(self.params.wall_origin)),
+        };
+        self.transcript.clear();
+        self.end(now, Outcome::Failed(Box::new(failed)), commons);
+    }
+
+    pub(super) fn end(&mut self, now: Time, outcome: Outcome, commons: &impl Access) {
+        self.state = State::Ended(outcome);
+        self.detached_until = None;
+        if let Some(key) = &self.params.scope {
+            commons.with(|commons| commons.scopes.leave(now, key));
+        }
+        self.commands
+            .push_back(Command::Observe(Observation::Ended));
+    }
+}
