@@ -109,6 +109,15 @@ mod tests {
     }
 
     #[test]
+    fn no_window_holds_more_than_the_floor_wherever_it_begins() {
+        let mut budget = budget(0.0, 1);
+        let late = Time::from_origin(Duration::from_millis(9_999));
+        assert!(budget.take(late));
+        assert!(!budget.take(at(19)), "only nine seconds later");
+        assert!(budget.take(at(20)));
+    }
+
+    #[test]
     fn first_attempts_earn_their_share() {
         let mut budget = budget(0.5, 0);
         assert!(!budget.take(at(100)));

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! Legend: boxes are variants of [`State`], `choose` is `next.rs` over `policy.rs`; `Running` owns the
-//! [`Attempt`]. A slot whose target became unusable while it was waited for leads back to `choose`. Nothing leaves `Ended`; an attached client is only given what is there.
+//! [`Attempt`]. A slot whose target became unusable while it was waited for leads back to `choose`.
+//! Nothing leaves `Ended`; an attached client is only given what is there.
 
 use super::{Time, circuit::Probe, commit::Closing, timers::Clockwork};
 use crate::proto::{Failed, FinishReason, Usage, waiting::Reason};

@@ -110,10 +110,18 @@ impl Script {
         let Next::Frame(frame) = self.generation.next_frame(self.now, self.rpc) else {
             return false;
         };
-        let newest = self.frames.last().map_or(0, |frame| frame.sequence);
-        assert_eq!(frame.sequence, newest + 1);
+        assert_eq!(frame.sequence, self.sequence() + 1);
+        assert!(!self.has_terminal(), "a frame after the terminal one");
         self.frames.push(*frame);
         true
+    }
+
+    fn has_terminal(&self) -> bool {
+        match self.frames.last().and_then(|frame| frame.frame.as_ref()) {
+            Some(Frame::Committed(committed)) => committed.r#final,
+            Some(Frame::Failed(_)) => true,
+            _ => false,
+        }
     }
 
     /// What is told to the driver when it asks for a frame and there is none.
