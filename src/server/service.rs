@@ -116,7 +116,7 @@ impl Service {
             None => return Err(Refusal::invalid("frame", "is empty or unknown")),
         };
         let reader = rpc::read_client(inbound, Arc::clone(&attached.session), attached.rpc);
-        attached.inbound = Some(self.environment.tasks.spawn(reader).abort_handle());
+        attached.inbound = Some(self.environment.spawn(reader).abort_handle());
         Ok(attached)
     }
 

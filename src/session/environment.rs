@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio_util::task::TaskTracker;
+use tokio::task::JoinHandle;
 
 use crate::{
     clock::Clock,
     recovery::{Access, Commons},
-    telemetry::{Gauge, Telemetry},
+    telemetry::{Gauge, Guard, Telemetry},
     upstream::Upstream,
 };
 
@@ -19,8 +19,6 @@ pub struct Environment {
     pub upstream: Arc<dyn Upstream>,
     /// Metrics, traces and gauges.
     pub telemetry: Telemetry,
-    /// Counts the tasks of sessions and RPCs.
-    pub tasks: TaskTracker,
     /// Transcripts together.
     pub memory: Memory,
     commons: Mutex<Commons>,
@@ -40,13 +38,21 @@ impl Environment {
             clock,
             upstream,
             telemetry,
-            tasks: TaskTracker::new(),
             memory: Memory {
                 bytes,
                 max: max_total_bytes,
             },
             commons: Mutex::new(commons),
         }
+    }
+
+    /// Runs a task of a session or an RPC, counted while it lives.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let alive = Guard::new(&self.telemetry.gauges().tasks);
+        tokio::spawn(async move {
+            let _alive = alive;
+            task.await;
+        })
     }
 }
 

@@ -155,7 +155,7 @@ impl Session {
         if !inner.driving {
             inner.driving = true;
             let driver = Driver::new(Arc::clone(self), inner.observer.take());
-            self.environment.tasks.spawn(driver.run());
+            self.environment.spawn(driver.run());
         }
         let rpc = inner.core.rpc();
         let wakers = [inner.driver.take(), inner.client.take()];
