@@ -1,0 +1,15 @@
+//! The running server, seen through its gRPC surface, on a paused clock.
+//!
+//! Every RPC of every test goes through the check of `support::check`, and every test ends by counting
+//! what is left (`Bench::finish`).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests call the server as clients do, and read the clock that they pause"
+)]
+
+mod opening;
+mod refusals;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,22 @@
+//! What the server's tests share: a whole sidecar with a client and a provider that play scripts, a
+//! check that every RPC goes through, and a count of what is left at the end.
+//!
+//! Two benches. [`bench`] runs on a paused clock: gRPC over in-memory pipes, the provider scripted at
+//! the upstream seam, so that ten minutes of silence take no time and sockets play no part.
+//! [`sockets`] runs in real time, for what needs sockets (listed in `REAL_TIME.md` beside the tests).
+
+#![allow(dead_code, reason = "each test crate uses its part")]
+
+pub mod bench;
+pub mod chat;
+pub mod check;
+pub mod provider;
+pub mod raw;
+pub mod rpc;
+pub mod start;
+
+pub use bench::*;
+pub use chat::*;
+pub use provider::*;
+pub use rpc::*;
+pub use start::*;

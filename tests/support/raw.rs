@@ -1,0 +1,95 @@
+//! A client by hand, on HTTP/2 frames: for what a real gRPC client never does.
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{Method, Request};
+
+use super::bench::Bench;
+
+/// How a stream ended.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: i32,
+    pub message: String,
+}
+
+/// A connection, which ends when this is dropped.
+pub struct Connection {
+    requests: SendRequest<Bytes>,
+    pub task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A stream of `Generate`.
+pub struct Stream {
+    pub send: h2::SendStream<Bytes>,
+    pub response: h2::client::ResponseFuture,
+}
+
+impl Connection {
+    pub async fn open(bench: &Bench) -> Connection {
+        let (requests, connection) = h2::client::handshake(bench.pipe()).await.unwrap();
+        let task = tokio::spawn(async move {
+            // Its end is the test's.
+            let _ = connection.await;
+        });
+        Connection {
+            requests: requests.ready().await.unwrap(),
+            task,
+        }
+    }
+
+    pub fn generate(&mut self) -> Stream {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("http://sidecar.test/redrive.v1.GenerationService/Generate")
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(())
+            .unwrap();
+        let (response, send) = self.requests.send_request(request, false).unwrap();
+        Stream { send, response }
+    }
+}
+
+/// Bytes of one gRPC message.
+pub fn framed(message: &[u8]) -> Bytes {
+    let mut bytes = vec![0];
+    bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(message);
+    bytes.into()
+}
+
+/// Sends `body` on one `Generate` stream and reads its end.
+pub async fn generate(bench: &Bench, body: &[u8], reset: Option<h2::Reason>) -> Answer {
+    let mut connection = Connection::open(bench).await;
+    let mut stream = connection.generate();
+    stream
+        .send
+        .send_data(Bytes::copy_from_slice(body), false)
+        .unwrap();
+    if let Some(reason) = reset {
+        stream.send.send_reset(reason);
+    }
+    let mut body = stream.response.await.unwrap().into_body();
+    while let Some(data) = body.data().await {
+        let length = data.unwrap().len();
+        let _ = body.flow_control().release_capacity(length);
+    }
+    let trailers = body.trailers().await.unwrap().unwrap();
+    let text = |name: &str| {
+        trailers
+            .get(name)
+            .map_or("", |v| v.to_str().unwrap())
+            .to_owned()
+    };
+    Answer {
+        status: text("grpc-status").parse().unwrap(),
+        message: text("grpc-message"),
+    }
+}
