@@ -8,6 +8,7 @@ pub mod protocol;
 pub mod recovery;
 pub mod server;
 pub mod session;
+pub mod simulator;
 pub mod telemetry;
 pub mod upstream;
 pub mod verdict;

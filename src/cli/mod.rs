@@ -1,11 +1,14 @@
 //! IO. The commands.
 
 pub mod check;
+pub mod demo;
 pub mod drain;
+pub mod generate;
 pub mod health;
 mod loopback;
 pub mod schema;
 pub mod serve;
+pub mod terminal;
 
 use std::{
     io::{stderr, stdout},
@@ -40,16 +43,16 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[allow(
+    missing_docs,
+    reason = "words here would take the place of the longer help of each command's arguments"
+)]
 pub enum Command {
-    /// Run the sidecar
     Serve(serve::ServeArgs),
-    /// Check a configuration file
+    Demo(demo::DemoArgs),
     Check(check::CheckArgs),
-    /// Print the JSON Schema of the configuration
     Schema(schema::SchemaArgs),
-    /// Ask a running sidecar for its health; for probes
     Health(health::HealthArgs),
-    /// Drain a running sidecar; for preStop hooks
     Drain(drain::DrainArgs),
 }
 
@@ -57,6 +60,7 @@ pub enum Command {
 pub async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Serve(args) => serve::run(args).await,
+        Command::Demo(args) => demo::run(args).await,
         Command::Check(args) => written(check::run(&args, &Process, &mut stdout(), &mut stderr())),
         Command::Schema(args) => written(schema::run(&args, &mut stdout())),
         Command::Health(args) => health::run(args).await,

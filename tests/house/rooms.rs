@@ -98,6 +98,12 @@ const ROOMS: &[Room] = &[
             "verdict",
         ],
     },
+    // A provider: it must not know who asks it.
+    Room {
+        name: "simulator",
+        pure: false,
+        knows: &[],
+    },
     Room {
         name: "cli",
         pure: false,
@@ -109,6 +115,7 @@ const ROOMS: &[Room] = &[
             "recovery",
             "server",
             "session",
+            "simulator",
             "telemetry",
             "upstream",
             "verdict",

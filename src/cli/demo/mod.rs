@@ -1,0 +1,140 @@
+//! `redrive demo`: the whole of it in one process, over loopback sockets.
+
+mod scenes;
+mod stage;
+mod witness;
+
+use std::{
+    io::{self, Write, stdout},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use clap::Args;
+use tokio::io::AsyncReadExt;
+
+use super::terminal::{self, View};
+use scenes::Scene;
+use stage::Stage;
+
+/// The largest recording, in bytes.
+const MAX_RECORDING: u64 = 16 << 20;
+
+/// Show a stall, a reset, a replay, a wait and a fallback, live.
+///
+/// A sidecar, a small provider that does as it is told, and a client, in this process and over
+/// loopback sockets: no network, no files, no keys, and nothing that a running sidecar would notice.
+/// It takes about 15 seconds. Four scenes, and after each its ledger, the account of what was sent:
+///
+///   1. a healthy stream
+///   2. a stream that falls silent: the timer, the reset, the replay, the commit
+///   3. a 429 whose Retry-After is honoured
+///   4. a dead target, and its fallback
+///
+/// Preview is dim, void text is struck through, committed text is plain; in a pipe void text stands
+/// between ~~ and ~~. The demo checks itself: exit status 1 if a scene does not end as it should.
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  redrive demo
+  redrive demo | less
+  redrive demo --recording stream.sse      a recorded OpenAI Chat stream, through the sidecar")]
+pub struct DemoArgs {
+    /// Play this recorded OpenAI Chat stream (server-sent events, as they came) instead of the scenes
+    #[arg(long, value_name = "FILE")]
+    pub recording: Option<PathBuf>,
+
+    /// Do not pace the streams for reading
+    #[arg(long)]
+    pub fast: bool,
+}
+
+/// Why the demo failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// The scene did not end as it should.
+    #[error("the scene did not end as it should: {}", .0.join("; "))]
+    Scene(Vec<String>),
+    /// The stage could not be set.
+    #[error("{0}")]
+    Stage(Box<dyn std::error::Error + Send + Sync>),
+    /// The output could not be written.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+}
+
+/// Plays it on standard output; returns the exit code.
+pub async fn run(args: DemoArgs) -> ExitCode {
+    let mut view = View::new(stdout(), terminal::look_of_stdout());
+    let end = tokio::select! {
+        end = play(&args, &mut view) => end,
+        _ = tokio::signal::ctrl_c() => {
+            println!();
+            return ExitCode::from(130);
+        }
+    };
+    match end {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(DemoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("redrive demo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Plays it into `view`.
+///
+/// # Errors
+/// If it could not be played, or a scene did not end as it should.
+pub async fn play(args: &DemoArgs, view: &mut View<impl Write>) -> Result<(), DemoError> {
+    let (pace, reading) = match args.fast {
+        true => (Duration::from_millis(1), Duration::ZERO),
+        false => (Duration::from_millis(80), Duration::from_millis(800)),
+    };
+    let scenes = match &args.recording {
+        Some(file) => {
+            let recording = read(file)
+                .await
+                .map_err(|error| DemoError::Stage(format!("{}: {error}", file.display()).into()))?;
+            vec![Scene::recording(recording, pace)]
+        }
+        None => scenes::all(pace),
+    };
+    let stage = Stage::set(&scenes).await.map_err(DemoError::Stage)?;
+    introduce(view, &stage)?;
+    for (number, scene) in (1..).zip(&scenes) {
+        view.heading(&format!("{number}. {}", scene.title))?;
+        view.say(&scene.look_for)?;
+        tokio::time::sleep(reading).await;
+        let complaints = stage.play(scene, view).await?;
+        if !complaints.is_empty() {
+            return Err(DemoError::Scene(complaints));
+        }
+    }
+    stage.clear().await;
+    Ok(())
+}
+
+fn introduce(view: &mut View<impl Write>, stage: &Stage) -> io::Result<()> {
+    view.heading("redrive demo: a sidecar, a provider and a client in one process")?;
+    view.say("The sidecar runs on this configuration:\n")?;
+    view.say(stage.yaml())
+}
+
+async fn read(file: &PathBuf) -> io::Result<Bytes> {
+    let mut content = Vec::new();
+    let file = tokio::fs::File::open(file).await?;
+    file.take(MAX_RECORDING + 1)
+        .read_to_end(&mut content)
+        .await?;
+    if content.len() as u64 > MAX_RECORDING {
+        let message = "larger than 16 MiB";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(Bytes::from(content))
+}

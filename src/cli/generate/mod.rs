@@ -1,0 +1,3 @@
+//! `redrive generate`: a terminal client of a running sidecar.
+
+pub mod client;
