@@ -72,5 +72,10 @@ fn benchmark(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, benchmark);
+#[allow(missing_docs, reason = "the macro makes a public function")]
+mod group {
+    use super::benchmark;
+    criterion::criterion_group!(benches, benchmark);
+}
+use group::benches;
 criterion_main!(benches);

@@ -103,7 +103,7 @@ impl Bench {
             let (server, drain) = (Arc::clone(&server), drain.clone());
             tokio::spawn(async move {
                 let incoming = UnboundedReceiverStream::new(incoming);
-                server.serve(incoming, drain).await.unwrap();
+                server.serve(incoming, drain.clone(), drain).await.unwrap();
             })
         };
         let channel = connect(&connections, &telemetry).await;

@@ -130,7 +130,7 @@ async fn start_sidecar(
     let incoming = server::incoming(listener, config.listen.max_connections, connections);
     let door = Arc::new(Door::new());
     let server = Server::new(Arc::new(config), door, Clock::start(), telemetry);
-    let serving = tokio::spawn(async move { server.serve(incoming, drain).await });
+    let serving = tokio::spawn(async move { server.serve(incoming, drain.clone(), drain).await });
     Ok((address, serving))
 }
 

@@ -57,10 +57,7 @@ impl<W: Write> View<W> {
     pub fn frame(&mut self, frame: &Frame) -> io::Result<()> {
         match frame {
             Frame::Delta(delta) => self.preview.add(&mut self.out, delta)?,
-            Frame::Progress(progress) if self.preview.is_shown() => {
-                self.preview
-                    .note(&mut self.out, &words::progress(progress))?;
-            }
+            Frame::Progress(progress) => self.progress(progress)?,
             Frame::PreviewReset(reset) => {
                 self.preview.void(&mut self.out, &reset.blocks)?;
                 self.note(&words::reset(reset))?;
