@@ -5,7 +5,7 @@
 
 use std::{fmt::Write as _, hint::black_box};
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_main};
 use redrive::protocol::{Decoder as _, Event, Terminal, openai_chat::Decoder, sse::Splitter};
 
 const EVENTS: usize = 1000;

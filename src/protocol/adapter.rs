@@ -30,8 +30,10 @@ pub trait Adapter: Send + Sync {
         headers: &mut HeaderMap,
     ) -> Result<(), CredentialError>;
 
-    /// A decoder for the body of one response.
-    fn decoder(&self, terminal: Terminal) -> Box<dyn Decoder>;
+    /// A decoder for the body of one response. With `native_events` it also emits [`Event::Native`].
+    ///
+    /// [`Event::Native`]: super::Event::Native
+    fn decoder(&self, terminal: Terminal, native_events: bool) -> Box<dyn Decoder>;
 }
 
 /// The adapter of `protocol`; `None` where it is not built yet or unspecified.

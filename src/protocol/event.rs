@@ -19,6 +19,11 @@ pub enum Event<'a> {
         /// `false` for a comment (which does not extend the `tail` timer), `true` for anything else.
         content: bool,
     },
+    /// The provider's own event, as it came and before what was made of it. Only where it was asked for.
+    Native {
+        /// The data of the event.
+        data: &'a [u8],
+    },
     /// Token counts; the last one wins.
     Usage(Usage),
     /// The semantic terminal: the provider gave its finish reason. Told once, and again only if the

@@ -180,6 +180,11 @@ impl Generation {
                 attempt.clockwork.event(now, LastEvent::Keepalive, content);
                 self.tell_progress(now);
             }
+            protocol::Event::Native { data } => {
+                let block = attempt.block;
+                self.transcript.append_native(block, data);
+                self.bound_message(now, commons);
+            }
             protocol::Event::Usage(usage) => {
                 attempt.usage = Some(usage);
                 attempt.clockwork.event(now, LastEvent::Usage, true);
@@ -256,6 +261,10 @@ impl Generation {
         if attempt.clockwork.substantive(now, phase) {
             self.on_first_token(now);
         }
+        self.bound_message(now, commons);
+    }
+
+    fn bound_message(&mut self, now: Time, commons: &impl Access) {
         if self.transcript.bytes() > self.params.max_message_bytes {
             let message = format!(
                 "the message is larger than {} bytes",

@@ -6,6 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use bytes::Bytes;
+
 use crate::{
     proto::{ToolCallStart, delta},
     protocol::Delta,
@@ -56,6 +58,10 @@ pub struct Transcript {
     blocks: Vec<Block>,
     bytes: usize,
     pending: VecDeque<usize>,
+    /// The provider's own events, with the block that was the newest when each came.
+    native: Vec<(usize, Bytes)>,
+    /// How many of them were delivered.
+    native_delivered: usize,
     /// The block of each tool call.
     calls: HashMap<u32, usize>,
 }
@@ -92,6 +98,12 @@ impl Transcript {
         }
     }
 
+    /// Appends one of the provider's own events.
+    pub fn append_native(&mut self, block: usize, data: &[u8]) {
+        self.bytes += data.len() + BLOCK_OVERHEAD;
+        self.native.push((block, Bytes::copy_from_slice(data)));
+    }
+
     /// The blocks, in order.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -115,6 +127,7 @@ impl Transcript {
     /// Sets the cursor back to the start.
     pub fn rewind(&mut self) {
         self.pending.clear();
+        self.native_delivered = 0;
         for (index, block) in self.blocks.iter_mut().enumerate() {
             block.delivered = 0;
             block.announced = false;
@@ -125,12 +138,16 @@ impl Transcript {
 
     /// `true` if the cursor is not at the end.
     pub fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() || self.native_delivered < self.native.len()
     }
 
     /// What lies between the cursor and the end, as far as one delta can hold it: the block's index
     /// and its content.
     pub fn next_delta(&mut self) -> Option<(u32, delta::Content)> {
+        if let Some((block, data)) = self.native.get(self.native_delivered) {
+            self.native_delivered += 1;
+            return Some((*block as u32, delta::Content::NativeEvent(data.clone())));
+        }
         loop {
             let index = *self.pending.front()?;
             let Some(block) = self.blocks.get_mut(index) else {
@@ -299,5 +316,18 @@ mod tests {
             total += piece.len();
         }
         assert_eq!(total, 2 * MAX_DELTA_BYTES);
+    }
+
+    #[test]
+    fn native_events_are_given_once_and_again_after_a_rewind() {
+        let mut transcript = Transcript::default();
+        transcript.append_native(0, b"{}");
+        transcript.append(&Delta::Text("t"));
+        let native = Some((0, delta::Content::NativeEvent(Bytes::from_static(b"{}"))));
+        assert_eq!(transcript.next_delta(), native);
+        assert_eq!(text(transcript.next_delta()), Some((0, "t".into())));
+        assert!(!transcript.has_pending());
+        transcript.rewind();
+        assert_eq!(transcript.next_delta(), native);
     }
 }

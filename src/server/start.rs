@@ -76,6 +76,7 @@ pub fn prepare(
     let targets = targets(route, &start.model)?;
     let body_hash = body_hash(&mut start);
     let plan = Plan {
+        native_events: start.include_native_events,
         targets: plan(&start, &targets, &tightened)?,
     };
     let model = targets
@@ -166,13 +167,6 @@ fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
             let reason = "the turn gate is not available in this version";
             return Err(Refusal::unimplemented("start.gate.max_attempts", reason));
         }
-    }
-    if start.include_native_events {
-        let reason = "native events are not available in this version";
-        return Err(Refusal::unimplemented(
-            "start.include_native_events",
-            reason,
-        ));
     }
     Ok(())
 }

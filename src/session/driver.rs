@@ -314,7 +314,7 @@ impl Driver {
             .plan
             .targets
             .get(target)
-            .and_then(|planned| planned.decoder());
+            .and_then(|planned| planned.decoder(self.session.plan.native_events));
         running.response = match decoder {
             Some(decoder) if status.is_success() => Response::Stream(decoder),
             _ => Response::Error(ErrorBody {

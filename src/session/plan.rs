@@ -14,6 +14,8 @@ use crate::{
 
 /// The requests of a generation.
 pub struct Plan {
+    /// Whether the provider's own events are delivered too.
+    pub native_events: bool,
     /// One per target, in the route's order.
     pub targets: Vec<PlannedTarget>,
 }
@@ -57,8 +59,8 @@ impl PlannedTarget {
     }
 
     /// A decoder for one response.
-    pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
+    pub fn decoder(&self, native_events: bool) -> Option<Box<dyn Decoder>> {
         let adapter = adapter(self.provider.protocol)?;
-        Some(adapter.decoder(self.provider.terminal))
+        Some(adapter.decoder(self.provider.terminal, native_events))
     }
 }

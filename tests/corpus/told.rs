@@ -49,6 +49,7 @@ impl From<Event<'_>> for Told {
             Event::BadFinish { native } => Self::BadFinish(native.to_owned()),
             Event::End { completes } => Self::End(completes),
             Event::Error { json } => Self::Error(json.to_owned()),
+            Event::Native { .. } => unreachable!("native events were not asked for"),
             Event::Undecodable(error) => Self::Undecodable(format!("{error:?}")),
         }
     }

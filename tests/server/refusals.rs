@@ -72,11 +72,6 @@ async fn fields_of_a_later_version_are_unimplemented_by_name() {
             "start.gate.max_attempts",
         ),
         (
-            |s| s.include_native_events = true,
-            Unimplemented,
-            "start.include_native_events",
-        ),
-        (
             |s| s.input = native(Protocol::AnthropicMessages, BODY),
             Unimplemented,
             "start.native.protocol",

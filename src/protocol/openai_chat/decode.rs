@@ -46,6 +46,7 @@ pub struct Decoder {
 #[derive(Clone, Debug)]
 struct Response {
     terminal: Terminal,
+    native_events: bool,
     id_known: bool,
     model_known: bool,
     /// A chunk with a `delta` has come: this is a stream, whatever else its chunks hold.
@@ -67,6 +68,7 @@ impl Decoder {
             splitter: Splitter::default(),
             response: Response {
                 terminal,
+                native_events: false,
                 id_known: false,
                 model_known: false,
                 streams: false,
@@ -77,6 +79,13 @@ impl Decoder {
             },
             over: false,
         }
+    }
+
+    /// Whether the provider's own events are emitted too, each before what was made of it.
+    #[must_use]
+    pub fn with_native_events(mut self, native_events: bool) -> Self {
+        self.response.native_events = native_events;
+        self
     }
 }
 
@@ -123,6 +132,9 @@ impl Response {
     }
 
     fn event(&mut self, name: &[u8], data: &[u8], sink: &mut Sink<'_>) -> Flow {
+        if self.native_events && !data.is_empty() {
+            sink(Event::Native { data });
+        }
         // Groq and LM Studio name their error events.
         if name == b"error" {
             return error(data, sink);

@@ -65,8 +65,8 @@ impl Adapter for OpenaiChat {
         Ok(())
     }
 
-    fn decoder(&self, terminal: Terminal) -> Box<dyn Decoder> {
-        Box::new(super::Decoder::new(terminal))
+    fn decoder(&self, terminal: Terminal, native_events: bool) -> Box<dyn Decoder> {
+        Box::new(super::Decoder::new(terminal).with_native_events(native_events))
     }
 }
 

@@ -59,6 +59,7 @@ fn words(event: &Event<'_>) -> String {
         Event::Delta(Delta::ToolArguments { call, fragment }) => format!("args {call} {fragment}"),
         Event::Keepalive { content: true } => "alive".to_owned(),
         Event::Keepalive { content: false } => "comment".to_owned(),
+        Event::Native { data } => format!("native {}", String::from_utf8_lossy(data)),
         Event::Usage(usage) => format!(
             "usage {} {} {} {} {}",
             usage.input_tokens,
@@ -73,4 +74,24 @@ fn words(event: &Event<'_>) -> String {
         Event::Error { json } => format!("error {}", String::from_utf8_lossy(json)),
         Event::Undecodable(error) => format!("undecodable {error:?}"),
     }
+}
+
+#[test]
+fn native_events_come_as_they_are_and_before_what_is_made_of_them_if_they_are_asked_for() {
+    let body = stream(&[
+        r#"{"choices":[{"index":0,"delta":{"content":"Hi"}}],"own":1}"#,
+        "[DONE]",
+    ]);
+    let mut events = Vec::new();
+    let mut decoder = Decoder::new(Terminal::DoneSentinel).with_native_events(true);
+    decoder.feed(body.as_bytes(), &mut |event| events.push(words(&event)));
+    assert_eq!(
+        events,
+        [
+            r#"native {"choices":[{"index":0,"delta":{"content":"Hi"}}],"own":1}"#,
+            "text Hi",
+            "native [DONE]",
+            "end true",
+        ]
+    );
 }
