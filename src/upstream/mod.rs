@@ -35,7 +35,8 @@ pub enum Http2 {
 pub struct Proxy {
     /// `http://host:port` of a proxy that accepts CONNECT.
     pub url: Uri,
-    /// Hosts that are reached directly: exact names, `.suffix`, addresses, each with an optional port.
+    /// Hosts that are reached directly: exact names, `.suffix`, addresses, each with an optional port;
+    /// ranges in CIDR notation; `*`.
     pub no_proxy: Vec<String>,
 }
 

@@ -60,7 +60,7 @@ pub(super) struct HttpExchange {
 enum State {
     Opening {
         link: Opening,
-        message: Message,
+        message: Box<Message>,
     },
     /// The request could not be made out.
     Refused(TransportError),
@@ -98,7 +98,7 @@ impl HttpExchange {
     fn poll_opening(
         &mut self,
         mut link: Opening,
-        message: Message,
+        message: Box<Message>,
         cx: &mut Context<'_>,
     ) -> Poll<Signal> {
         loop {
@@ -251,17 +251,19 @@ impl Exchange for HttpExchange {
 }
 
 /// Makes out the request; a failure here sends nothing.
-fn message(site: &Site, request: Request) -> Result<Message, TransportError> {
+fn message(site: &Site, request: Request) -> Result<Box<Message>, TransportError> {
     let target = site
         .target
         .as_ref()
         .map_err(|e| unsent(TransportKind::Connect, e.as_str()))?;
-    Message::new(target, request).map_err(|error| {
-        unsent(
-            TransportKind::Protocol,
-            format!("the request is not valid: {error}"),
-        )
-    })
+    Message::new(target, request)
+        .map(Box::new)
+        .map_err(|error| {
+            unsent(
+                TransportKind::Protocol,
+                format!("the request is not valid: {error}"),
+            )
+        })
 }
 
 /// What a head must keep to whichever version of HTTP brought it.

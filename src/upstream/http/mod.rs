@@ -12,11 +12,11 @@
 //!   came while it was idle), hands over, and polls once more. If `hyper` gives the message back, its
 //!   contract is that not a byte of it was written; only then may another connection be asked, and
 //!   [`Signal::Sent`](super::Signal::Sent) has not been reported yet.
-//! - **HTTP/2** runs on `h2` itself, not on `hyper`'s wrapper, for two reasons found by trying.
-//!   `hyper` queues requests to a task of its own and learns of a GOAWAY there, after the hand-over;
-//!   with `h2` readiness and hand-over are one synchronous step that succeeds or leaves nothing
-//!   behind. And `hyper` reports a body that is cut by RST_STREAM(NO_ERROR) as cleanly ended, which
-//!   would let a truncated answer pass for a whole one.
+//! - **HTTP/2** runs on `h2` itself, not on `hyper`'s wrapper (1.12), for two reasons seen against raw
+//!   servers. After a GOAWAY, while a stream goes on, `hyper` still says it is ready, takes the next
+//!   request and gives it back later from a task of its own; with `h2` readiness and hand-over are
+//!   one synchronous step that succeeds or leaves nothing behind. And `hyper` reports a body that is
+//!   cut by RST_STREAM(NO_ERROR) as cleanly ended, so that a truncated answer passes for a whole one.
 //!
 //! No HTTP client stands in between: nothing here follows a redirect, retries, or reads the
 //! environment. A body poll as the mark (as in `reqwest`) would be later than the truth on HTTP/2,
@@ -51,7 +51,6 @@ use pool::Site;
 
 use super::{Endpoint, Exchange, Request, Slot, SlotFuture, Upstream};
 
-pub use proxy::bypasses;
 pub use tls::parse_authorities;
 
 /// The door out over real sockets. Lives inside a tokio runtime.

@@ -21,7 +21,7 @@ const MAX_ANSWER_BYTES: usize = 16 << 10;
 
 /// Whether a host is reached directly: by a name, a `.suffix`, an address, a range in CIDR notation
 /// or `*`; each but the last two with an optional port.
-pub fn bypasses(no_proxy: &[String], host: &str, port: u16) -> bool {
+pub(super) fn bypasses(no_proxy: &[String], host: &str, port: u16) -> bool {
     let host = bare(host).trim_end_matches('.');
     no_proxy
         .iter()
