@@ -29,13 +29,11 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 impl Generation {
     /// The slot is held: debit, write it down, tell it, send.
     pub(super) fn on_reserved(&mut self, now: Time, commons: &impl Access) {
+        // A slot may come when an end is due already, which then comes first.
+        self.on_timer(now, commons);
         let State::Reserving { target } = self.state else {
             return;
         };
-        self.share_deadline(commons);
-        if now >= self.allowance.deadline {
-            return self.stop_at_deadline(now, commons);
-        }
         // While the slot was waited for, a credential may have been told to rest, or another
         // generation may have taken the probe of a circuit.
         let pick = commons.with(|commons| self.itinerary.resume(now, target, commons));

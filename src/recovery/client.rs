@@ -225,7 +225,7 @@ impl Generation {
                 let started = self.attempt_started_again(left);
                 self.tell(started);
             }
-            State::Waiting { until, reason, .. } => {
+            State::Waiting { until, reason, .. } if until > now => {
                 self.tell(waiting(reason, Some(until.since(now))));
             }
             _ => {}

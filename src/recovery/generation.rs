@@ -314,7 +314,7 @@ impl Generation {
         }
     }
 
-    fn on_timer(&mut self, now: Time, commons: &impl Access) {
+    pub(super) fn on_timer(&mut self, now: Time, commons: &impl Access) {
         let passed = |at: Option<Time>| at.is_some_and(|at| at <= now);
         let idle = self
             .client
