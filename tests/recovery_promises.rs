@@ -29,7 +29,7 @@ use crate::{
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 1200,
+        cases: 2000,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -104,6 +104,9 @@ fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) -> Vec<&'static s
         if let Op::Pass(millis) = op {
             let end = now + Duration::from_millis(millis);
             pass(&mut worlds, &mut now, end, commons, &mut shared);
+        }
+        if let Op::Jump(millis) = op {
+            now = now + Duration::from_millis(millis);
         }
         worlds[usize::from(second)].act(now, op, commons, &mut shared);
     }

@@ -161,6 +161,21 @@ fn a_deadline_that_comes_while_a_slot_is_waited_for_gives_the_reservation_up() {
     assert_eq!(script.ledger().waited.unwrap().seconds, 5);
 }
 
+#[test]
+fn a_slot_that_comes_when_an_end_is_due_is_not_used() {
+    let deadline = |p: &mut redrive::recovery::Params| p.policy.deadline = s(5);
+    let callers = |p: &mut redrive::recovery::Params| p.caller_deadline = Some(at(5));
+    for change in [deadline as fn(&mut redrive::recovery::Params), callers] {
+        let mut script = Script::new(at(0), params_with(1, change), &commons());
+        script.slots = false;
+        script.handle(Event::Start);
+        script.now = at(5);
+        script.handle(Event::Reserved);
+        assert_eq!(script.last(), "failed deadline by deadline");
+        assert_eq!(script.sent_count(), 0);
+    }
+}
+
 // G33
 #[test]
 fn our_own_waits_double_up_to_a_minute() {

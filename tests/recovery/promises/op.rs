@@ -19,6 +19,8 @@ use crate::fixtures::{at, change_targets, params, s};
 pub enum Op {
     /// Time passes; what falls due on the way is handed in.
     Pass(u64),
+    /// Time passes, and the driver is too busy to notice.
+    Jump(u64),
     /// A time-out is handed in although none is due.
     Spurious,
     /// The slot that was asked for is free.
@@ -77,6 +79,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => prop::sample::select(vec![0u64, 10, 1_000, 2_000, 3_000, 5_000, 12_000, 50_000])
             .prop_map(Op::Pass),
+        2 => prop::sample::select(vec![1_000u64, 5_000, 50_000]).prop_map(Op::Jump),
         1 => Just(Op::Spurious),
         8 => Just(Op::Slot),
         1 => Just(Op::Queued),

@@ -119,7 +119,7 @@ impl World {
             self.handle(now, Event::Reserved, commons, shared);
         }
         match op {
-            Op::Pass(_) => {}
+            Op::Pass(_) | Op::Jump(_) => {}
             Op::Spurious => self.timer(now, commons, shared),
             Op::Slot if self.asked.is_some() => self.handle(now, Event::Reserved, commons, shared),
             Op::Queued if self.asked.is_some() => self.handle(now, Event::Queued, commons, shared),
@@ -227,6 +227,7 @@ impl World {
             "promise 10: a permanent verdict, asked again"
         );
         assert!(now < self.deadline, "a request after the deadline");
+        self.check_callers_deadline(now);
         let left = match &mut shared.scope_left {
             Some(left) if self.params.scope.is_some() => left,
             _ => &mut self.left,
@@ -262,6 +263,15 @@ impl World {
             sent: false,
             head: false,
         });
+    }
+
+    fn check_callers_deadline(&self, now: Time) {
+        let first_rpc = self.rpc == 1 && self.reader.is_some() && self.params.client_idle.is_zero();
+        let callers = self.params.caller_deadline.filter(|_| first_rpc);
+        assert!(
+            callers.is_none_or(|at| now < at),
+            "a request after the caller's deadline"
+        );
     }
 
     fn signal(&mut self, now: Time, signal: Upstream<'_>, commons: &Access, shared: &mut Shared) {
