@@ -197,7 +197,8 @@ impl Driver {
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         {
             let mut inner = self.session.lock();
-            if inner.core.has_command() {
+            let nudged = std::mem::take(&mut inner.nudged);
+            if nudged || inner.core.has_command() {
                 return Poll::Ready(());
             }
             if !inner

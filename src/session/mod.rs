@@ -66,6 +66,9 @@ struct Inner {
     /// The driver, while it waits.
     driver: Option<Waker>,
     driving: bool,
+    /// Something came from outside since the driver last looked: its timers or its end may have
+    /// changed without a command.
+    nudged: bool,
     /// Until the first driver takes it.
     observer: Option<GenerationObserver>,
     crashed: bool,
@@ -98,6 +101,7 @@ impl Session {
             client: None,
             driver: None,
             driving: false,
+            nudged: false,
             observer: Some(observer),
             crashed: false,
             counted: 0,
@@ -152,6 +156,7 @@ impl Session {
             .core
             .handle(self.environment.clock.now(), event, &*self.environment);
         inner.count(&self.environment.memory);
+        inner.nudged = true;
         if !inner.driving {
             inner.driving = true;
             let driver = Driver::new(Arc::clone(self), inner.observer.take());
@@ -195,7 +200,7 @@ impl Session {
             let mut inner = self.lock();
             let now = self.environment.clock.now();
             f(now, &mut inner.core, &self.environment);
-            if inner.count(&self.environment.memory) {
+            if inner.count(&self.environment.memory) && !self.registry.make_room() {
                 inner
                     .core
                     .handle(now, Event::OutOfMemory, &*self.environment);
