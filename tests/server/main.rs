@@ -9,6 +9,10 @@
     reason = "tests call the server as clients do, and read the clock that they pause"
 )]
 
+mod delivery;
+mod detached;
+mod effects;
+mod leaving;
 mod opening;
 mod refusals;
 #[path = "../support/mod.rs"]

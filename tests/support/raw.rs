@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Method, Request};
+use prost::Message;
+use redrive::proto::Start;
 
 use super::bench::Bench;
 
@@ -63,6 +65,12 @@ pub fn framed(message: &[u8]) -> Bytes {
     bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
     bytes.extend_from_slice(message);
     bytes.into()
+}
+
+/// The frame that starts `start`.
+pub fn start(start: &Start) -> Bytes {
+    let frame = super::start::request(super::start::generate(start.clone()));
+    framed(&frame.encode_to_vec())
 }
 
 /// Sends `body` on one `Generate` stream and reads its end.

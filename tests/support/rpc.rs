@@ -64,6 +64,13 @@ impl Rpc {
         requests.send(request).expect("the stream is gone");
     }
 
+    /// The same after the end, when nobody may be there to take it.
+    pub fn send_late(&self, frame: generate_request::Frame) {
+        if let Some(requests) = &self.requests {
+            let _ = requests.send(request(frame));
+        }
+    }
+
     /// Says that nothing more will be sent.
     pub fn half_close(&mut self) {
         self.requests = None;

@@ -39,6 +39,24 @@ pub fn start_detached(grace: Duration) -> Start {
     }
 }
 
+/// Options that read well at the end of another start.
+pub trait StartExt {
+    fn with_grace(self, grace: Duration) -> Self;
+    fn on(self, route: &str) -> Self;
+}
+
+impl StartExt for Start {
+    fn with_grace(mut self, grace: Duration) -> Start {
+        self.detach_grace = Some(duration(grace));
+        self
+    }
+
+    fn on(mut self, route: &str) -> Start {
+        route.clone_into(&mut self.route);
+        self
+    }
+}
+
 pub fn start_with(recovery: RecoveryOptions) -> Start {
     Start {
         recovery: Some(recovery),
