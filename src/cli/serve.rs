@@ -58,7 +58,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
     let public = bind("listen.public", config.listen.public).await?;
     let admin = bind("listen.admin", config.listen.admin).await?;
     let gauges = telemetry.gauges().clone();
-    let door = Arc::new(Door::new());
+    let door = Arc::new(Door::counting(gauges.provider_connections.shared()));
     let config = Arc::new(config);
     let server = Server::new(Arc::clone(&config), door, Clock::start(), telemetry.clone());
     let server = Arc::new(server);

@@ -16,6 +16,11 @@ impl Gauge {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
+    /// The number itself, for a room that counts without knowing telemetry.
+    pub fn shared(&self) -> Arc<AtomicI64> {
+        Arc::clone(&self.0)
+    }
+
     /// Its value now.
     pub fn value(&self) -> i64 {
         self.0.load(Ordering::Relaxed)

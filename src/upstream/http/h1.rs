@@ -18,9 +18,8 @@ use hyper::{
     },
 };
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::{dial::Io, message::Message};
+use super::{counted::Counted, dial::Io, message::Message};
 
 /// The largest response head, in bytes.
 pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -35,7 +34,7 @@ type Outcome = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>;
 pub(super) struct Link {
     sender: SendRequest<Full<Bytes>>,
     connection: Box<Connection<TokioIo<Io>, Full<Bytes>>>,
-    _counted: OwnedSemaphorePermit,
+    _counted: Counted,
     /// It has carried an exchange before: the peer may have closed it since.
     pub(super) reused: bool,
 }
@@ -46,7 +45,7 @@ impl Link {
         clippy::disallowed_methods,
         reason = "the door: the one opening of HTTP/1.1"
     )]
-    pub(super) async fn new(io: Io, counted: OwnedSemaphorePermit) -> Result<Self, hyper::Error> {
+    pub(super) async fn new(io: Io, counted: Counted) -> Result<Self, hyper::Error> {
         let (sender, connection) = builder().handshake(TokioIo::new(io)).await?;
         let connection = Box::new(connection);
         Ok(Self {
@@ -257,6 +256,7 @@ mod tests {
             written: written.clone(),
         };
         let counted = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let counted = Counted::new(counted, &std::sync::Arc::default());
         let link = Link::new(Box::new(io), counted).await.unwrap();
         let flight = link.send(&message(), &mut Context::from_waker(Waker::noop()));
         (flight.is_ok(), written.load(Ordering::Relaxed))

@@ -17,12 +17,12 @@ use h2::{
     client::{Builder, Connection, ResponseFuture, SendRequest},
 };
 use http::response::Parts;
-use tokio::{
-    sync::{Notify, OwnedSemaphorePermit},
-    time,
-};
+use tokio::{sync::Notify, time};
 
-use super::{dial::Io, h1::MAX_HEAD_BYTES, message::Message, pool::Site, slots::MAX_STREAMS};
+use super::{
+    counted::Counted, dial::Io, h1::MAX_HEAD_BYTES, message::Message, pool::Site,
+    slots::MAX_STREAMS,
+};
 
 /// How often a connection is asked whether its peer is still there, also while idle.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -47,7 +47,7 @@ const HARD_HEAD_BYTES: u32 = 4 * MAX_HEAD_BYTES as u32;
 pub(super) struct Session {
     sender: SendRequest<Bytes>,
     control: Arc<Control>,
-    _counted: OwnedSemaphorePermit,
+    _counted: Counted,
 }
 
 /// What a connection, its task and its lanes share.
@@ -67,7 +67,7 @@ impl Session {
     )]
     pub(super) async fn start(
         io: Io,
-        counted: OwnedSemaphorePermit,
+        counted: Counted,
         site: Weak<Site>,
     ) -> Result<Self, h2::Error> {
         let (sender, connection) = builder().handshake(io).await?;

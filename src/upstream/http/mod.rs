@@ -28,6 +28,7 @@
 //! and TLS ([`dial`]). [`exchange`] drives one request over one connection of [`h1`] or [`h2`].
 //! [`gunzip`] undoes the one content-encoding we accept. [`errors`] names failures.
 
+mod counted;
 mod dial;
 mod errors;
 mod exchange;
@@ -44,7 +45,7 @@ mod tls;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak, atomic::AtomicI64},
 };
 
 use pool::Site;
@@ -57,6 +58,7 @@ pub use tls::parse_authorities;
 #[derive(Default)]
 pub struct Door {
     sites: Mutex<Sites>,
+    open: Arc<AtomicI64>,
 }
 
 /// By the address of the endpoint; the weak reference keeps that address from being reused.
@@ -68,6 +70,14 @@ impl Door {
         Self::default()
     }
 
+    /// A door without connections that keeps count of its open ones.
+    pub fn counting(open: Arc<AtomicI64>) -> Self {
+        Self {
+            sites: Mutex::default(),
+            open,
+        }
+    }
+
     /// The site of `endpoint`. Sites of endpoints that a reload replaced are let go here.
     fn site(&self, endpoint: &Arc<Endpoint>) -> Arc<Site> {
         let key = Arc::as_ptr(endpoint).addr();
@@ -76,7 +86,7 @@ impl Door {
             return site.clone();
         }
         sites.retain(|_, (endpoint, _)| endpoint.strong_count() > 0);
-        let site = Site::new(endpoint);
+        let site = Site::new(endpoint, &self.open);
         sites.insert(key, (Arc::downgrade(endpoint), site.clone()));
         site
     }

@@ -2,17 +2,18 @@
 
 use std::{
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI64},
     time::Duration,
 };
 
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::{Notify, Semaphore, oneshot},
     time,
 };
 
 use super::{
     super::{Endpoint, Http2},
+    counted::Counted,
     dial,
     errors::unsent,
     h1, h2,
@@ -35,6 +36,8 @@ pub(super) struct Site {
     /// Told when a connection came or a stream's place became free.
     pub(super) changed: Notify,
     connections: Arc<Semaphore>,
+    /// Connections of the whole door that are open.
+    count: Arc<AtomicI64>,
     open: Mutex<Open>,
 }
 
@@ -47,7 +50,7 @@ struct Open {
 }
 
 impl Site {
-    pub(super) fn new(endpoint: &Endpoint) -> Arc<Self> {
+    pub(super) fn new(endpoint: &Endpoint, count: &Arc<AtomicI64>) -> Arc<Self> {
         let multiplexed = endpoint.http2 == Http2::PriorKnowledge;
         Arc::new(Self {
             target: Target::parse(&endpoint.base_url),
@@ -55,6 +58,7 @@ impl Site {
             slots: Slots::new(endpoint.max_connections.max(1), multiplexed),
             changed: Notify::new(),
             connections: Arc::new(Semaphore::new(endpoint.max_connections.max(1))),
+            count: Arc::clone(count),
             open: Mutex::default(),
             endpoint: endpoint.clone(),
         })
@@ -69,9 +73,9 @@ impl Site {
             }
             tokio::select! {
                 biased;
-                counted = self.connections.clone().acquire_owned() => {
-                    let counted = counted.map_err(|_| unsent(TransportKind::Connect, "closed"))?;
-                    return self.dial(counted).await;
+                place = self.connections.clone().acquire_owned() => {
+                    let place = place.map_err(|_| unsent(TransportKind::Connect, "closed"))?;
+                    return self.dial(Counted::new(place, &self.count)).await;
                 }
                 () = changed => {}
             }
@@ -90,7 +94,7 @@ impl Site {
         None
     }
 
-    async fn dial(self: &Arc<Self>, counted: OwnedSemaphorePermit) -> Result<Link, TransportError> {
+    async fn dial(self: &Arc<Self>, counted: Counted) -> Result<Link, TransportError> {
         let (io, http2) = dial::connect(self).await?;
         if !http2 {
             let link = h1::Link::new(io, counted).await;
