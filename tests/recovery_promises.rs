@@ -1,6 +1,41 @@
 //! The promises, over random events: random clients, providers, timers and drains, up to two
 //! generations that share a scope, credentials and circuits. Every step is checked against an account
 //! of what happened that is kept apart from the core's own.
+//!
+//! Do the tests bite? Each guard was taken out of the core once, and these failed (`*`: the property
+//! below too):
+//!
+//! | guard | test in `recovery.rs` |
+//! |---|---|
+//! | 1 debit before the request | * `bounded::an_allowance_of_three_is_three_requests` |
+//! | 1 one probe of a half-open circuit | `targets::exactly_one_probe_goes_through_a_half_open_circuit` |
+//! | 2 reset before the replay | * `bounded::a_stream_without_finish_reason_is_void_before_its_replay_begins` |
+//! | 2 no replay without a reset | * `deliveries::without_a_reset_a_failure_after_the_first_delta_ends_it` |
+//! | 3 void output is dropped | * `deliveries::a_reset_drops_what_was_not_delivered` |
+//! | 3 COMMITTED_ONLY sees no delta | * `deliveries::committed_only_gets_every_control_frame_but_no_delta_and_no_reset` |
+//! | 4 terminal evidence, end of body | * `bounded::deltas_alone_do_not_complete` |
+//! | 4 terminal evidence, `[DONE]` | * `bounded::done_alone_completes_nothing_elsewhere` |
+//! | 4 an error object beats a terminal | `bounded::only_an_error_object_voids_what_is_already_complete` |
+//! | 5 malformed calls fail | * `message::malformed_arguments_fail_and_are_never_repaired` |
+//! | 6 effects stop replay | * `effects::after_effects_nothing_restarts` |
+//! | 6 effects on void output end it | * `effects::effects_on_void_output_end_the_next_attempt_and_keep_the_verdict` |
+//! | 7 one terminal frame | * the harness: a frame after the terminal one |
+//! | 7 late events are fenced | * `bounded::late_signals_of_an_ended_attempt_are_not_heard` |
+//! | 7 a scope is left | `scopes::every_way_to_end_leaves_the_scope` |
+//! | 8 a cancel ends | * `bounded::a_cancel_during_backoff_ends_at_once_and_nothing_is_sent_any_more` |
+//! | 8 an end aborts | * `bounded::a_cancel_during_the_stream_aborts_and_commits_nothing` |
+//! | 9 a supplied wait is waited | * `waits::a_supplied_wait_above_our_own_is_waited` |
+//! | 9 a wait is never invented | * `waits::without_a_supplied_wait_our_own_is_taken_and_told_as_ours` |
+//! | 9 a wait that does not fit fails | `waits::a_wait_that_does_not_fit_fails_at_once_with_the_providers_value` |
+//! | 9 a rest is checked at dispatch | * `targets::a_rest_that_begins_while_a_slot_is_waited_for_is_respected` |
+//! | 9 the deadline is checked at dispatch | * `waits::a_slot_that_comes_when_an_end_is_due_is_not_used` |
+//! | 10 a permanent verdict excludes | * `targets::a_permanent_verdict_excludes_its_target_for_good` |
+//! | 11 reading moves no timer | * `silence::every_expiry_names_its_timer_its_length_and_the_phase` |
+//! | 13 confirmations and waits merge | `effects::queued_confirmations_merge`, `deliveries::a_wait_that_was_prolonged_unseen_is_told_once` |
+//! | 14 what was handed over is `maybe` | * `ledger::a_connection_that_could_not_be_opened_was_not_executed` |
+//! | 14 an end from outside proves nothing | * `ledger::what_ends_an_attempt_from_outside_proves_nothing_about_its_request` |
+//! | same place ends recovery | `silence::the_third_stall_in_a_row_at_the_same_place_ends_recovery` |
+//! | a time-out takes its reason away | * `client::one_that_never_comes_back_for_it_is_dropped` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
