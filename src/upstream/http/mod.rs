@@ -24,9 +24,9 @@
 //!
 //! # Who owns what
 //!
-//! [`Door`] keeps a site per endpoint: its slots ([`slots`]), its connections ([`pool`]), its address
-//! and TLS ([`dial`]). [`exchange`] drives one request over one connection of [`h1`] or [`h2`].
-//! [`gunzip`] undoes the one content-encoding we accept. [`errors`] names failures.
+//! [`Door`] keeps a site per endpoint: its slots (`slots`), its connections (`pool`), its address
+//! and TLS (`dial`). `exchange` drives one request over one connection of `h1` or `h2`.
+//! `gunzip` undoes the one content-encoding we accept. `errors` names failures.
 
 mod counted;
 mod dial;
