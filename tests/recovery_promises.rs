@@ -34,7 +34,7 @@
 //! | 13 confirmations and waits merge | `effects::queued_confirmations_merge`, `deliveries::a_wait_that_was_prolonged_unseen_is_told_once` |
 //! | 14 what was handed over is `maybe` | * `ledger::a_connection_that_could_not_be_opened_was_not_executed` |
 //! | 14 an end from outside proves nothing | * `ledger::what_ends_an_attempt_from_outside_proves_nothing_about_its_request` |
-//! | same place ends recovery | `silence::the_third_stall_in_a_row_at_the_same_place_ends_recovery` |
+//! | same place ends recovery | `stalls::the_third_stall_in_a_row_at_the_same_place_ends_recovery` |
 //! | a time-out takes its reason away | * `client::one_that_never_comes_back_for_it_is_dropped` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -42,6 +42,8 @@
 #[allow(dead_code, reason = "shared with tests/recovery.rs")]
 #[path = "recovery/support/fixtures.rs"]
 mod fixtures;
+#[path = "recovery/promises/ledger.rs"]
+mod ledger;
 #[path = "recovery/promises/op.rs"]
 mod op;
 #[path = "recovery/promises/provider.rs"]
