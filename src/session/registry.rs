@@ -176,6 +176,18 @@ impl Registry {
         }
     }
 
+    /// Forgets all sessions; a drain stays.
+    pub fn clear(&self) {
+        let mut sessions = self.lock();
+        let forgotten = (
+            std::mem::take(&mut sessions.by_id),
+            std::mem::take(&mut sessions.by_request),
+            std::mem::take(&mut sessions.ended),
+        );
+        drop(sessions);
+        drop(forgotten);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
