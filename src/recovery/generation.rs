@@ -143,6 +143,7 @@ impl Generation {
                 self.on_attach(now, delivery, caller_deadline, commons);
             }
             Event::OutOfMemory => self.on_out_of_memory(now, commons),
+            Event::Crashed => self.on_crashed(now, commons),
             Event::Drain { until } => {
                 self.drain_at = Some(self.drain_at.map_or(until, |at| at.min(until)));
             }

@@ -4,9 +4,11 @@
 use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
-    pin::Pin,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
     sync::{Arc, Weak},
     task::{Context, Poll},
+    thread,
     time::Duration,
 };
 
@@ -36,6 +38,33 @@ const REQUEST_ID_HEADERS: [&str; 4] = [
     "x-generation-id",
 ];
 
+/// Drives `session` until it is settled. A panic, which is a bug of ours, ends the generation and
+/// nothing else; the account of what was sent is the core's, and stays.
+pub(super) async fn drive(session: Arc<Session>, observer: Option<GenerationObserver>) {
+    let mut guard = CrashGuard(Arc::downgrade(&session));
+    let driver = Driver::new(Arc::clone(&session), observer);
+    if contained(driver.run()).await.is_err() {
+        if !session.end_crashed() {
+            return;
+        }
+        Driver::new(session, None).run().await;
+    }
+    guard.disarm();
+}
+
+/// `work`, its panic caught.
+async fn contained(work: impl Future<Output = ()>) -> thread::Result<()> {
+    let mut work = pin!(work);
+    // What `work` holds is dropped; the session's lock tells whether the core was touched.
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
 /// Drives one session. See the contract in `recovery`.
 pub(super) struct Driver {
     pub(super) session: Arc<Session>,
@@ -49,8 +78,6 @@ pub(super) struct Driver {
     armed: Option<Time>,
     /// Later drivers of a generation (for a client that attaches after its end) tell nothing.
     pub(super) observer: Option<GenerationObserver>,
-    /// Declares the crash of a driver that unwinds.
-    guard: CrashGuard,
 }
 
 struct Reservation {
@@ -84,8 +111,7 @@ struct ErrorBody {
 }
 
 impl Driver {
-    pub(super) fn new(session: Arc<Session>, observer: Option<GenerationObserver>) -> Self {
-        let guard = CrashGuard(Arc::downgrade(&session));
+    fn new(session: Arc<Session>, observer: Option<GenerationObserver>) -> Self {
         Self {
             started: session.environment.clock.now(),
             session,
@@ -96,15 +122,13 @@ impl Driver {
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
             observer,
-            guard,
         }
     }
 
-    pub(super) async fn run(mut self) {
+    async fn run(mut self) {
         while !self.carry_out() {
             poll_fn(|cx| self.poll_step(cx)).await;
         }
-        self.guard.disarm();
     }
 
     /// Carries out all commands; whether the work is done.
@@ -434,7 +458,7 @@ impl Driver {
     }
 }
 
-/// Tells the session when its driver unwinds, so that its RPC still gets an end.
+/// Tells the session when nothing drives it any more, so that its RPC still gets an end.
 struct CrashGuard(Weak<Session>);
 
 impl CrashGuard {

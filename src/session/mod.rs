@@ -25,7 +25,6 @@ use crate::{
     recovery::{Event, Generation, Next, Time},
     telemetry::{GenerationObserver, SpanContext},
 };
-use driver::Driver;
 
 /// A running or kept generation.
 pub struct Session {
@@ -159,8 +158,9 @@ impl Session {
         inner.nudged = true;
         if !inner.driving {
             inner.driving = true;
-            let driver = Driver::new(Arc::clone(self), inner.observer.take());
-            self.environment.spawn(driver.run());
+            let observer = inner.observer.take();
+            self.environment
+                .spawn(driver::drive(Arc::clone(self), observer));
         }
         let rpc = inner.core.rpc();
         let wakers = [inner.driver.take(), inner.client.take()];
@@ -217,7 +217,17 @@ impl Session {
         }
     }
 
-    /// The driver unwound: a bug of ours. Whoever waits is told so.
+    /// The driver unwound: a bug of ours, which ends the generation. `false` if the core itself
+    /// unwound, which is not to be asked again.
+    fn end_crashed(&self) -> bool {
+        let sound = !self.inner.is_poisoned();
+        if sound {
+            self.with_core(|now, core, environment| core.handle(now, Event::Crashed, environment));
+        }
+        sound
+    }
+
+    /// There is no driver any more and no end either: whoever waits is told so.
     fn crashed(&self) {
         let waker = {
             let mut inner = self.lock();
