@@ -9,11 +9,15 @@
     reason = "tests call the server as clients do, and read the clock that they pause"
 )]
 
+mod complete;
 mod delivery;
 mod detached;
+mod draining;
 mod effects;
 mod leaving;
 mod opening;
+mod providers;
 mod refusals;
 #[path = "../support/mod.rs"]
 mod support;
+mod timers;

@@ -178,6 +178,8 @@ pub struct Received {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub at: Instant,
+    /// The door said that the request may have left.
+    pub sent: bool,
     pub fate: Fate,
     pub ended_at: Option<Instant>,
 }
@@ -231,6 +233,11 @@ impl Provider {
         self.received().iter().map(|send| send.fate).collect()
     }
 
+    /// How many sends may have reached it.
+    pub fn may_have_received(&self) -> usize {
+        self.received().iter().filter(|send| send.sent).count()
+    }
+
     /// How long the time was between one send's end (or start) and the next one's start.
     pub fn gap(&self, index: usize) -> Duration {
         let received = self.received();
@@ -281,6 +288,7 @@ impl Upstream for Provider {
             headers: request.headers,
             body: request.body,
             at: Instant::now(),
+            sent: false,
             fate: Fate::Running,
             ended_at: None,
         });
@@ -339,7 +347,10 @@ impl Exchange for Played {
                     continue;
                 }
                 Some(Step::Panic) => panic!("a bug of ours, on purpose"),
-                Some(Step::Sent) => Signal::Sent,
+                Some(Step::Sent) => {
+                    self.shared.received.lock().unwrap()[self.index].sent = true;
+                    Signal::Sent
+                }
                 Some(Step::Head(status, headers)) => Signal::Head { status, headers },
                 Some(Step::Data(bytes)) => Signal::Data(bytes),
                 Some(Step::End) => {
