@@ -16,7 +16,7 @@ pub struct Refusal {
     code: Code,
     class: Class,
     message: String,
-    ledger: Ledger,
+    ledger: Box<Ledger>,
 }
 
 impl Refusal {
@@ -68,13 +68,13 @@ impl Refusal {
             code,
             class,
             message: message.into(),
-            ledger: Ledger::default(),
+            ledger: Box::default(),
         }
     }
 
     /// A refusal of what a generation had already been made for.
     pub fn after(mut self, ledger: Ledger) -> Self {
-        self.ledger = ledger;
+        self.ledger = Box::new(ledger);
         self
     }
 
@@ -112,7 +112,7 @@ impl Refusal {
             verdict: Some(recovery::verdict(&failure, 0, "")),
             stopped_by: stopped_by.into(),
             safe_to_send_again: true,
-            ledger: Some(self.ledger.clone()),
+            ledger: Some(Ledger::clone(&self.ledger)),
         }
     }
 }
