@@ -5,23 +5,39 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
+    time::Sleep,
 };
 use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use crate::telemetry::{Gauge, Guard};
 
+/// How long a client may take to say hello. From then on HTTP/2 PINGs find out whether it is alive;
+/// before, nothing would, and its place would be taken for ever. Fixed.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The length of HTTP/2's connection preface (RFC 9113, section 3.4).
+const HELLO_BYTES: usize = 24;
+
 /// An accepted connection; its place is free again when it is dropped.
 pub struct Connection {
     stream: TcpStream,
+    /// Until it has said hello.
+    hello: Option<Hello>,
     _place: OwnedSemaphorePermit,
     _alive: Guard,
+}
+
+struct Hello {
+    missing: usize,
+    timeout: Pin<Box<Sleep>>,
 }
 
 /// Accepts connections, at most `max` at a time: a further one is closed at once, so that its client
@@ -66,8 +82,13 @@ impl Stream for Incoming {
                 tracing::debug!(%error, "no TCP_NODELAY");
             }
             let _alive = Guard::new(&self.gauge);
+            let hello = Hello {
+                missing: HELLO_BYTES,
+                timeout: Box::pin(tokio::time::sleep(HELLO_TIMEOUT)),
+            };
             return Poll::Ready(Some(Ok(Connection {
                 stream,
+                hello: Some(hello),
                 _place: place,
                 _alive,
             })));
@@ -89,7 +110,22 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let filled = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let Some(hello) = &mut self.hello else {
+            return read;
+        };
+        if read.is_pending() {
+            return match hello.timeout.as_mut().poll(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            };
+        }
+        hello.missing = hello.missing.saturating_sub(buf.filled().len() - filled);
+        if hello.missing == 0 {
+            self.hello = None;
+        }
+        read
     }
 }
 
