@@ -15,6 +15,7 @@ mod detached;
 mod draining;
 mod effects;
 mod leaving;
+mod native;
 mod opening;
 mod providers;
 mod refusals;
