@@ -19,6 +19,9 @@ use clap::{Parser, Subcommand};
 
 use crate::config::Process;
 
+/// Exit status of a command that Ctrl-C ended, as shells have it.
+const INTERRUPTED: u8 = 130;
+
 /// A gRPC sidecar that keeps LLM generations whole.
 ///
 /// An application opens a `Generate` stream to the sidecar beside it. The sidecar owns the connection to
