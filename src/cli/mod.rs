@@ -53,6 +53,7 @@ pub struct Cli {
 pub enum Command {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
+    Generate(Box<generate::GenerateArgs>),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
     Health(health::HealthArgs),
@@ -64,6 +65,7 @@ pub async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Serve(args) => serve::run(args).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Generate(args) => generate::run(*args).await,
         Command::Check(args) => written(check::run(&args, &Process, &mut stdout(), &mut stderr())),
         Command::Schema(args) => written(schema::run(&args, &mut stdout())),
         Command::Health(args) => health::run(args).await,
