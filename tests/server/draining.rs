@@ -102,6 +102,21 @@ async fn a_wait_is_cut_by_the_end_of_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_grace_can_be_cut_short() {
+    let bench = Bench::start().await;
+    bench.provider.then(stream().text("Hel"));
+    let mut running = bench.generate(start()).await;
+    running.text().await;
+    bench.drain.cancel();
+    settle().await;
+    bench.server.hurry();
+    let (ended, took) = timed(running.end()).await;
+    assert_eq!(ended.failed().stopped_by(), StoppedBy::Drain);
+    assert_eq!(took, secs(0));
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_server_ends_at_once() {
     let bench = Bench::start().await;
     bench.drain.cancel();

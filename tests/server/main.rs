@@ -9,6 +9,7 @@
     reason = "tests call the server as clients do, and read the clock that they pause"
 )]
 
+mod chaos;
 mod complete;
 mod delivery;
 mod detached;

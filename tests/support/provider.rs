@@ -188,8 +188,13 @@ pub struct Received {
 #[derive(Clone)]
 pub struct Provider(Arc<Shared>);
 
+/// Makes the next script.
+type Maker = Box<dyn FnMut() -> Script + Send>;
+
 struct Shared {
     scripts: Mutex<VecDeque<Script>>,
+    /// Where scripts come from when there are none.
+    maker: Mutex<Option<Maker>>,
     received: Mutex<Vec<Received>>,
     slots: Arc<Semaphore>,
     max_slots: usize,
@@ -201,6 +206,7 @@ impl Provider {
     pub fn new(max_slots: usize) -> Provider {
         Provider(Arc::new(Shared {
             scripts: Mutex::default(),
+            maker: Mutex::default(),
             received: Mutex::default(),
             slots: Arc::new(Semaphore::new(max_slots)),
             max_slots,
@@ -213,6 +219,11 @@ impl Provider {
     pub fn then(&self, script: Script) -> &Provider {
         self.0.scripts.lock().unwrap().push_back(script);
         self
+    }
+
+    /// What it does with every further send.
+    pub fn always(&self, make: impl FnMut() -> Script + Send + 'static) {
+        *self.0.maker.lock().unwrap() = Some(Box::new(make));
     }
 
     /// From now on nobody may wait for a connection.
@@ -281,6 +292,7 @@ impl Upstream for Provider {
         request: Request,
     ) -> Box<dyn Exchange> {
         let script = self.0.scripts.lock().unwrap().pop_front();
+        let script = script.or_else(|| self.0.maker.lock().unwrap().as_mut().map(|make| make()));
         let mut received = self.0.received.lock().unwrap();
         received.push(Received {
             provider: endpoint.name.clone(),
