@@ -192,6 +192,13 @@ impl Generation {
         self.has_ended() && self.client.is_none()
     }
 
+    /// Drops the message of a generation that is settled and that nobody will attach to.
+    pub fn drop_message(&mut self) {
+        if self.is_settled() {
+            self.transcript.clear();
+        }
+    }
+
     /// The last frame of the message, without the message, once it is committed.
     pub fn committed(&self) -> Option<&Committed> {
         match &self.state {

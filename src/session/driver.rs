@@ -15,11 +15,10 @@ use std::{
 use http::{HeaderMap, StatusCode};
 use tokio::time::Sleep;
 
-use super::Session;
+use super::{Session, Work};
 use crate::{
     protocol::Decoder,
     recovery::{Command, Event, Time, Upstream as Seen},
-    telemetry::GenerationObserver,
     upstream::{Exchange, Signal, Slot, SlotFuture},
     verdict::{self, Class, Failure, Origin, Stage, http::HttpEvidence},
 };
@@ -40,14 +39,14 @@ const REQUEST_ID_HEADERS: [&str; 4] = [
 
 /// Drives `session` until it is settled. A panic, which is a bug of ours, ends the generation and
 /// nothing else; the account of what was sent is the core's, and stays.
-pub(super) async fn drive(session: Arc<Session>, observer: Option<GenerationObserver>) {
+pub(super) async fn drive(session: Arc<Session>, work: Work) {
     let mut guard = CrashGuard(Arc::downgrade(&session));
-    let driver = Driver::new(Arc::clone(&session), observer);
+    let driver = Driver::new(Arc::clone(&session), work);
     if contained(driver.run()).await.is_err() {
         if !session.end_crashed() {
             return;
         }
-        Driver::new(session, None).run().await;
+        Driver::new(session, Work::default()).run().await;
     }
     guard.disarm();
 }
@@ -76,8 +75,7 @@ pub(super) struct Driver {
     sleep: Pin<Box<Sleep>>,
     /// For when `sleep` is set.
     armed: Option<Time>,
-    /// Later drivers of a generation (for a client that attaches after its end) tell nothing.
-    pub(super) observer: Option<GenerationObserver>,
+    pub(super) work: Work,
 }
 
 struct Reservation {
@@ -111,7 +109,7 @@ struct ErrorBody {
 }
 
 impl Driver {
-    fn new(session: Arc<Session>, observer: Option<GenerationObserver>) -> Self {
+    fn new(session: Arc<Session>, work: Work) -> Self {
         Self {
             started: session.environment.clock.now(),
             session,
@@ -121,7 +119,7 @@ impl Driver {
             running: None,
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
-            observer,
+            work,
         }
     }
 
@@ -142,6 +140,7 @@ impl Driver {
                 let settled = self.commands.is_empty() && inner.core.is_settled();
                 if settled {
                     inner.driving = false;
+                    inner.release(&self.session.environment.memory);
                 }
                 (inner.core.poll_timeout(), settled)
             };
@@ -161,7 +160,7 @@ impl Driver {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Reserve { target } => {
-                if let Some(planned) = self.session.plan.targets.get(target) {
+                if let Some(planned) = self.work.plan.targets.get(target) {
                     let slot = self
                         .session
                         .environment
@@ -198,7 +197,7 @@ impl Driver {
     }
 
     fn send(&mut self, attempt: u32, target: usize, credential: Option<usize>) {
-        let Some(planned) = self.session.plan.targets.get(target) else {
+        let Some(planned) = self.work.plan.targets.get(target) else {
             return;
         };
         let slot = self.slot.take().filter(|(reserved, _)| *reserved == target);
@@ -335,11 +334,11 @@ impl Driver {
             .find_map(|name| headers.get(*name)?.to_str().ok());
         let request_id = request_id.map(|id| id.chars().take(256).collect::<String>());
         let decoder = self
-            .session
+            .work
             .plan
             .targets
             .get(target)
-            .and_then(|planned| planned.decoder(self.session.plan.native_events));
+            .and_then(|planned| planned.decoder(self.work.plan.native_events));
         running.response = match decoder {
             Some(decoder) if status.is_success() => Response::Stream(decoder),
             _ => Response::Error(ErrorBody {

@@ -36,7 +36,6 @@ pub struct Session {
     pub body_hash: u64,
     environment: Arc<Environment>,
     registry: Arc<Registry>,
-    plan: Plan,
     /// The generation's span, for the RPCs that attach to it.
     pub span: SpanContext,
     inner: Mutex<Inner>,
@@ -69,10 +68,20 @@ struct Inner {
     /// changed without a command.
     nudged: bool,
     /// Until the first driver takes it.
-    observer: Option<GenerationObserver>,
+    work: Work,
     crashed: bool,
+    /// Nobody can attach any more.
+    forgotten: bool,
     /// What of the transcript is counted in the environment's memory.
     counted: usize,
+}
+
+/// What the first driver takes along and later ones (for a client that attaches after the end) do not
+/// have: a request is not kept for as long as a result.
+#[derive(Default)]
+struct Work {
+    plan: Plan,
+    observer: Option<GenerationObserver>,
 }
 
 /// What an RPC gets from its session.
@@ -101,8 +110,12 @@ impl Session {
             driver: None,
             driving: false,
             nudged: false,
-            observer: Some(observer),
+            work: Work {
+                plan,
+                observer: Some(observer),
+            },
             crashed: false,
+            forgotten: false,
             counted: 0,
         };
         let inner = Mutex::new(inner);
@@ -112,7 +125,6 @@ impl Session {
             body_hash,
             environment,
             registry,
-            plan,
             span,
             inner,
         })
@@ -158,9 +170,9 @@ impl Session {
         inner.nudged = true;
         if !inner.driving {
             inner.driving = true;
-            let observer = inner.observer.take();
+            let work = std::mem::take(&mut inner.work);
             self.environment
-                .spawn(driver::drive(Arc::clone(self), observer));
+                .spawn(driver::drive(Arc::clone(self), work));
         }
         let rpc = inner.core.rpc();
         let wakers = [inner.driver.take(), inner.client.take()];
@@ -241,6 +253,13 @@ impl Session {
         }
     }
 
+    /// Nobody can attach any more: the message goes as soon as nobody is given it.
+    fn forget(&self) {
+        let mut inner = self.lock();
+        inner.forgotten = true;
+        inner.release(&self.environment.memory);
+    }
+
     /// Whether there is a terminal frame.
     pub fn has_ended(&self) -> bool {
         let inner = self.lock();
@@ -259,6 +278,15 @@ impl Inner {
         let over = memory.change(self.counted, bytes);
         self.counted = bytes;
         over
+    }
+
+    /// Drops the message if nobody will ask for it. An RPC that takes nothing holds its session for
+    /// as long as its connection lives, but not this.
+    fn release(&mut self, memory: &Memory) {
+        if self.forgotten && self.core.is_settled() {
+            self.core.drop_message();
+            self.count(memory);
+        }
     }
 }
 

@@ -88,8 +88,9 @@ impl Registry {
                 let oldest = sessions.ended.pop_front();
                 oldest.and_then(|(_, id)| sessions.forget(&id))
             };
-            if oldest.is_none() {
-                return false;
+            match oldest {
+                Some(oldest) => oldest.forget(),
+                None => return false,
             }
         }
         true
@@ -157,16 +158,9 @@ impl Registry {
         loop {
             let changed = self.changed.notified();
             let now = self.environment.clock.now();
-            let next = {
-                let mut sessions = self.lock();
-                while let Some((until, _)) = sessions.ended.front()
-                    && *until <= now
-                {
-                    let expired = sessions.ended.pop_front();
-                    expired.and_then(|(_, id)| sessions.forget(&id));
-                }
-                sessions.ended.front().map(|(until, _)| *until)
-            };
+            let (expired, next) = self.take_expired(now);
+            expired.iter().for_each(|session| session.forget());
+            drop(expired);
             match next {
                 Some(until) => {
                     tokio::time::sleep_until(self.environment.clock.instant(until)).await
@@ -174,6 +168,20 @@ impl Registry {
                 None => changed.await,
             }
         }
+    }
+
+    /// Those whose time has come, and when the next one's comes.
+    fn take_expired(&self, now: Time) -> (Vec<Arc<Session>>, Option<Time>) {
+        let mut sessions = self.lock();
+        let mut expired = Vec::new();
+        while let Some((until, _)) = sessions.ended.front()
+            && *until <= now
+        {
+            let session = sessions.ended.pop_front();
+            expired.extend(session.and_then(|(_, id)| sessions.forget(&id)));
+        }
+        let next = sessions.ended.front().map(|(until, _)| *until);
+        (expired, next)
     }
 
     /// Forgets all sessions; a drain stays.

@@ -249,6 +249,11 @@ impl Provider {
         self.received().iter().filter(|send| send.sent).count()
     }
 
+    /// Whether nobody but its record has the body of a send any more.
+    pub fn body_was_let_go(&self, index: usize) -> bool {
+        self.0.received.lock().unwrap()[index].body.is_unique()
+    }
+
     /// How long the time was between one send's end (or start) and the next one's start.
     pub fn gap(&self, index: usize) -> Duration {
         let received = self.received();
