@@ -161,7 +161,7 @@ impl Generation {
                 // The frames are told in this order: reset, then waiting.
                 self.tell_reset(failure, previewed, Some(wait));
                 let other = cooldown && target != self.itinerary.current_index();
-                let reason = if other {
+                let reason = if other || hold.supplied {
                     Reason::Cooldown
                 } else {
                     Reason::Backoff

@@ -101,7 +101,7 @@ fn attaching_between_attempts_tells_the_rest_of_the_wait() {
         script.told(),
         [
             "accepted left=10 deadline=590s attached",
-            "waiting backoff 20s",
+            "waiting cooldown 20s",
         ]
     );
     script.pass(s(20));

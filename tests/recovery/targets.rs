@@ -165,7 +165,7 @@ fn a_context_overflow_goes_only_where_the_window_is_known_to_be_larger() {
 fn a_short_rate_limit_is_waited_for_and_a_long_one_moves_on_at_once() {
     let mut script = Script::start(params(2));
     fail_sent(&mut script, provider_wait(Class::RateLimited, s(5)));
-    assert_eq!(script.last(), "waiting backoff 5s");
+    assert_eq!(script.last(), "waiting cooldown 5s");
     script.pass(s(5));
     assert_eq!(script.visited(), [0, 0]);
     let mut script = Script::start(params(2));
@@ -206,7 +206,7 @@ fn a_rate_limit_binds_its_credential_and_another_goes_at_once() {
     }
     let used: Vec<_> = script.sends.iter().map(|send| send.credential).collect();
     assert_eq!(used, [Some(0), Some(1), Some(2)]);
-    assert_eq!(script.last(), "waiting backoff 30s");
+    assert_eq!(script.last(), "waiting cooldown 30s");
     script.pass(s(30));
     assert_eq!(script.sends.last().unwrap().credential, Some(0));
 }

@@ -26,7 +26,7 @@ fn wait_after(failures: usize, failure: Failure) -> Vec<String> {
 #[test]
 fn a_supplied_wait_above_our_own_is_waited() {
     let told = wait_after(2, provider_wait(Class::RateLimited, s(5)));
-    assert_eq!(told.last().unwrap(), "waiting backoff 5s");
+    assert_eq!(told.last().unwrap(), "waiting cooldown 5s");
 }
 
 // G27
@@ -210,7 +210,7 @@ fn jitter_lengthens_by_a_quarter_at_most_and_the_reset_tells_the_same_wait() {
         script.fail(provider_wait(Class::ProviderInternal, s(8)));
         let told = script.told();
         let wait = told[3].split_once("wait=").unwrap().1;
-        assert_eq!(told[4], format!("waiting backoff {wait}"));
+        assert_eq!(told[4], format!("waiting cooldown {wait}"));
         script.pass(s(8) - Duration::from_nanos(1));
         assert_eq!(script.sent_count(), 1);
         script.pass(s(2) + Duration::from_nanos(1));
