@@ -214,6 +214,39 @@ async fn another_target_takes_over_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_can_forbid_the_other_target_and_the_replay() {
+    let no_fallback = RecoveryOptions {
+        disable_fallback: true,
+        ..RecoveryOptions::default()
+    };
+    let bench = Bench::start().await;
+    bench.provider.then(status(401).end());
+    let ended = bench
+        .generate(start_with(no_fallback).on("pair"))
+        .await
+        .end()
+        .await;
+    assert_eq!(ended.class(), Class::Auth);
+    assert_eq!(bench.provider.sends(), 1);
+    bench.finish().await;
+
+    let no_replay = RecoveryOptions {
+        disable_replay: true,
+        ..RecoveryOptions::default()
+    };
+    let bench = Bench::start().await;
+    bench.provider.then(status(500).end());
+    let ended = bench
+        .generate(start_with(no_replay).on("pair"))
+        .await
+        .end()
+        .await;
+    assert_eq!(ended.failed().stopped_by(), StoppedBy::ReplayDisabled);
+    assert_eq!(bench.provider.sends(), 1);
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_usable_target_is_told_with_the_time_one_returns() {
     let bench = Bench::start().await;
     bench.provider.then(rate_limited("3600"));
