@@ -22,9 +22,16 @@ use crate::telemetry::{Gauge, Guard};
 /// Pause after a failed accept, mostly for want of file descriptors: trying at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a client may take for the preface of HTTP/2. Later silence is for its PINGs to find. Fixed.
+const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of that preface (RFC 9113, section 3.4).
+const PREFACE_BYTES: usize = 24;
+
 /// An accepted connection; its place is free again when it is dropped.
 pub struct Connection {
     stream: TcpStream,
+    preface: Option<Preface>,
     _place: OwnedSemaphorePermit,
     _alive: Guard,
 }
@@ -42,6 +49,12 @@ pub fn incoming(
         gauge,
         pause: None,
     }
+}
+
+/// What has not come of a connection's preface.
+struct Preface {
+    missing: usize,
+    until: Pin<Box<Sleep>>,
 }
 
 struct Incoming {
@@ -81,6 +94,10 @@ impl Stream for Incoming {
             let _alive = Guard::new(&self.gauge);
             return Poll::Ready(Some(Ok(Connection {
                 stream,
+                preface: Some(Preface {
+                    missing: PREFACE_BYTES,
+                    until: Box::pin(time::sleep(PREFACE_TIMEOUT)),
+                }),
                 _place: place,
                 _alive,
             })));
@@ -102,7 +119,20 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let Some(preface) = &mut self.preface else {
+            return read;
+        };
+        let came = buf.filled().len() - before;
+        preface.missing = preface.missing.saturating_sub(came);
+        if preface.missing == 0 {
+            self.preface = None;
+        } else if read.is_pending() && preface.until.as_mut().poll(cx).is_ready() {
+            let error = io::Error::new(io::ErrorKind::TimedOut, "no preface of HTTP/2 in time");
+            return Poll::Ready(Err(error));
+        }
+        read
     }
 }
 
