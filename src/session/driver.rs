@@ -144,7 +144,9 @@ impl Driver {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Reserve { target } => {
-                if let Some(planned) = self.session.plan.targets.get(target) {
+                if let Some(plan) = self.session.plan()
+                    && let Some(planned) = plan.targets.get(target)
+                {
                     let slot = self
                         .session
                         .environment
@@ -181,7 +183,10 @@ impl Driver {
     }
 
     fn send(&mut self, attempt: u32, target: usize, credential: Option<usize>) {
-        let Some(planned) = self.session.plan.targets.get(target) else {
+        let Some(plan) = self.session.plan() else {
+            return;
+        };
+        let Some(planned) = plan.targets.get(target) else {
             return;
         };
         let slot = self.slot.take().filter(|(reserved, _)| *reserved == target);
@@ -326,12 +331,10 @@ impl Driver {
             .iter()
             .find_map(|name| headers.get(*name)?.to_str().ok());
         let request_id = request_id.map(|id| id.chars().take(256).collect::<String>());
-        let decoder = self
-            .session
-            .plan
-            .targets
-            .get(target)
-            .and_then(|planned| planned.decoder(self.session.plan.native_events));
+        let decoder = self.session.plan().and_then(|plan| {
+            let planned = plan.targets.get(target)?;
+            planned.decoder(plan.native_events)
+        });
         running.response = match decoder {
             Some(decoder) if status.is_success() => Response::Stream(decoder),
             _ => Response::Error(ErrorBody {

@@ -37,7 +37,6 @@ pub struct Session {
     pub body_hash: u64,
     environment: Arc<Environment>,
     registry: Arc<Registry>,
-    plan: Plan,
     /// The generation's span, for the RPCs that attach to it.
     pub span: SpanContext,
     inner: Mutex<Inner>,
@@ -61,6 +60,8 @@ pub struct Parts {
 
 struct Inner {
     core: Generation,
+    /// Until it has ended: requests are large, and what is kept needs none.
+    plan: Option<Arc<Plan>>,
     /// The RPC that waits for a frame.
     client: Option<Waker>,
     /// The driver, while it waits.
@@ -98,6 +99,7 @@ impl Session {
         let span = observer.context();
         let inner = Inner {
             core,
+            plan: Some(Arc::new(plan)),
             client: None,
             driver: None,
             driving: false,
@@ -113,7 +115,6 @@ impl Session {
             body_hash,
             environment,
             registry,
-            plan,
             span,
             inner,
         })
@@ -189,6 +190,17 @@ impl Session {
         self.lock().core.failed().cloned()
     }
 
+    /// What it sends, until it has ended.
+    fn plan(&self) -> Option<Arc<Plan>> {
+        self.lock().plan.clone()
+    }
+
+    /// Its terminal frame is there: nothing is sent any more, and from now on it is only kept.
+    fn ended(&self) {
+        self.lock().plan = None;
+        self.registry.ended(self);
+    }
+
     /// What was committed, without the message, once it is.
     fn committed(&self) -> Option<Committed> {
         self.lock().core.committed().cloned()
@@ -225,7 +237,7 @@ impl Session {
             inner.driving = false;
             inner.client.take()
         };
-        self.registry.ended(self);
+        self.ended();
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -9,7 +9,7 @@ impl Driver {
     pub(super) fn observe(&mut self, observation: Observation) {
         if observation == Observation::Ended {
             self.observe_end();
-            return self.session.registry.ended(&self.session);
+            return self.session.ended();
         }
         let Some(observer) = &mut self.observer else {
             return;
@@ -23,7 +23,9 @@ impl Driver {
                 target,
                 mode,
             } => {
-                if let Some(planned) = self.session.plan.targets.get(target) {
+                if let Some(plan) = self.session.plan()
+                    && let Some(planned) = plan.targets.get(target)
+                {
                     observer.attempt_started(&Attempt {
                         attempt,
                         target: &planned.name,
