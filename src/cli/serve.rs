@@ -21,6 +21,7 @@ use crate::{
 ///
 /// SIGTERM or SIGINT drains: no new generations are taken, running ones have `drain.grace` to finish,
 /// the rest end as draining, then the process exits with 0. A second signal ends the grace at once.
+/// SIGHUP changes nothing: the configuration is not read again.
 ///
 /// Exits with 2 if the configuration cannot be used, with 1 if a listener cannot be opened.
 #[derive(Args, Clone, Debug)]
@@ -111,11 +112,17 @@ fn drain_on_signal(
 ) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut term = unix::signal(unix::SignalKind::terminate())?;
     let mut interrupt = unix::signal(unix::SignalKind::interrupt())?;
+    let mut hangup = unix::signal(unix::SignalKind::hangup())?;
     Ok(async move {
         let mut signal = async || {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = interrupt.recv() => {}
+            loop {
+                tokio::select! {
+                    _ = term.recv() => return,
+                    _ = interrupt.recv() => return,
+                    _ = hangup.recv() => {
+                        tracing::warn!("SIGHUP is ignored: the configuration is not read again");
+                    }
+                }
             }
         };
         signal().await;

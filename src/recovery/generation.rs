@@ -234,8 +234,11 @@ impl Generation {
         if !matches!(self.state, State::Idle) {
             return;
         }
-        let accepted = self.accepted(now, false, commons);
-        self.tell(accepted);
+        // An RPC that attached before the start got here has been told.
+        if self.rpc == 1 {
+            let accepted = self.accepted(now, false, commons);
+            self.tell(accepted);
+        }
         if now >= self.allowance.deadline {
             let failure = ours(Class::Deadline, "the scope's deadline has passed");
             return self.stop(now, failure, StoppedBy::Deadline, commons);

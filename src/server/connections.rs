@@ -4,7 +4,7 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -22,6 +22,9 @@ use crate::telemetry::{Gauge, Guard};
 /// How long a client may take to say hello. From then on HTTP/2 PINGs find out whether it is alive;
 /// before, nothing would, and its place would be taken for ever. Fixed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause after a failed accept, mostly for want of file descriptors: trying at once would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The length of HTTP/2's connection preface (RFC 9113, section 3.4).
 const HELLO_BYTES: usize = 24;
@@ -51,6 +54,7 @@ pub fn incoming(
         listener,
         places: Arc::new(Semaphore::new(max)),
         gauge,
+        pause: None,
     }
 }
 
@@ -58,20 +62,27 @@ struct Incoming {
     listener: TcpListener,
     places: Arc<Semaphore>,
     gauge: Gauge,
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stream for Incoming {
     type Item = io::Result<Connection>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
             let stream = match self.listener.poll_accept(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok((stream, _))) => stream,
-                // One connection's failure to come up, or no descriptors: the listener goes on.
+                // One connection's failure to come up, or no descriptors: the listener goes on. The
+                // server around this stream would ask again at once.
                 Poll::Ready(Err(error)) => {
                     tracing::warn!(%error, "a client connection could not be accepted");
-                    return Poll::Ready(Some(Err(error)));
+                    self.pause = Some(Box::pin(tokio::time::sleep(ACCEPT_PAUSE)));
+                    continue;
                 }
             };
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {

@@ -1,21 +1,22 @@
 //! The HTTP/1.1 server under the public and the admin listener: small, and bounded in every way.
 //!
 //! A connection carries one request and lives for ten seconds at most, whether its client is slow to
-//! ask, slow to read, or gone. Request bodies are never read.
+//! ask, slow to read, or gone. Where all places are taken the oldest one makes room, so that slow
+//! clients do not shut out a probe. Request bodies are never read.
 
-use std::{io, time::Duration};
+use std::{collections::VecDeque, io, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use tokio::{
     net::{TcpListener, TcpStream},
-    task::JoinSet,
+    task::{AbortHandle, JoinSet},
     time,
 };
 use tokio_util::sync::CancellationToken;
 
-/// Connections of one listener at once; further ones wait in the backlog of the system.
+/// Connections of one listener at once.
 const MAX_CONNECTIONS: usize = 32;
 
 /// From accepting a connection to closing it.
@@ -33,13 +34,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Serves `router` until `shutdown`, then drops the connections that are left.
 pub(super) async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
     let mut connections = JoinSet::new();
+    let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+            Some(_) = connections.join_next() => by_age.retain(|c| !c.is_finished()),
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, router.clone()));
+                    if connections.len() >= MAX_CONNECTIONS
+                        && let Some(oldest) = by_age.pop_front()
+                    {
+                        oldest.abort();
+                    }
+                    by_age.push_back(connections.spawn(connection(stream, router.clone())));
                 }
                 Err(error) => pause(&error).await,
             },

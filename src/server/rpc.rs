@@ -92,6 +92,11 @@ impl Rpc {
         match polled {
             Polled::Next(Next::Frame(frame)) => {
                 self.last_sequence = frame.sequence;
+                // With its terminal frame the RPC has its end, whoever attaches before it is asked
+                // for the status.
+                if let Some(status) = end_of(&frame) {
+                    self.state = State::Ending(status);
+                }
                 Poll::Ready(Some(Ok(*frame)))
             }
             Polled::Next(Next::Finished) => {
@@ -204,6 +209,15 @@ pub(super) fn broken_frame(status: &Status) -> Option<&'static str> {
         Code::OutOfRange | Code::ResourceExhausted => Some("is larger than max_request_bytes"),
         Code::Internal | Code::InvalidArgument => Some("is not a GenerateRequest"),
         Code::Unimplemented => Some("is compressed in an unsupported way"),
+        _ => None,
+    }
+}
+
+/// The status after a terminal frame; the outer `None` for any other frame.
+fn end_of(response: &GenerateResponse) -> Option<Option<Status>> {
+    match &response.frame {
+        Some(Frame::Committed(committed)) if committed.r#final => Some(None),
+        Some(Frame::Failed(failed)) => Some(Some(status::of_failed(failed))),
         _ => None,
     }
 }

@@ -250,11 +250,17 @@ impl Service {
         loop {
             let polled = poll_fn(|cx| session.poll_next(cx, attached.rpc)).await;
             match polled {
-                Polled::Next(Next::Frame(frame)) => {
-                    if let Some(Frame::Committed(part)) = frame.frame {
+                Polled::Next(Next::Frame(frame)) => match frame.frame {
+                    Some(Frame::Committed(part)) => {
+                        let is_last = part.r#final;
                         join(&mut whole, part);
+                        if is_last {
+                            break;
+                        }
                     }
-                }
+                    Some(Frame::Failed(failed)) => return Err(status::of_failed(&failed)),
+                    _ => {}
+                },
                 Polled::Next(Next::Finished) => break,
                 Polled::Next(Next::Displaced) => {
                     return Err(Status::aborted(
@@ -263,9 +269,6 @@ impl Service {
                 }
                 Polled::Next(_) | Polled::Crashed => return Err(rpc::crashed(1).1),
             }
-        }
-        if let Some(failed) = session.failed() {
-            return Err(status::of_failed(&failed));
         }
         let generation_id = session.id.clone();
         if whole.encoded_len() > MAX_COMPLETE_BYTES {

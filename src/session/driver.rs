@@ -29,6 +29,10 @@ const ERROR_BODY_BYTES: usize = 64 << 10;
 /// For how long an error's body is read. Fixed.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 
+/// Signals taken from an exchange in one go. Then the clock is looked at, however much more lies there,
+/// and other tasks have their turn: a provider that is never out of bytes must not stop either. Fixed.
+const SIGNALS_AT_ONCE: u32 = 64;
+
 /// Headers in which providers give their id of a request.
 const REQUEST_ID_HEADERS: [&str; 4] = [
     "x-request-id",
@@ -72,6 +76,8 @@ pub(super) struct Driver {
     reservation: Option<Reservation>,
     slot: Option<(usize, Box<dyn Slot>)>,
     running: Option<Running>,
+    /// Signals since the exchange last had none.
+    signals: u32,
     sleep: Pin<Box<Sleep>>,
     /// For when `sleep` is set.
     armed: Option<Time>,
@@ -117,6 +123,7 @@ impl Driver {
             reservation: None,
             slot: None,
             running: None,
+            signals: 0,
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
             work,
@@ -216,7 +223,8 @@ impl Driver {
         });
     }
 
-    /// Waits until something happened. What lies in the exchange comes before any timer.
+    /// Waits until something happened. What lies in the exchange comes before any timer, as long as it
+    /// comes to an end.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         {
             let mut inner = self.session.lock();
@@ -232,12 +240,20 @@ impl Driver {
                 inner.driver = Some(cx.waker().clone());
             }
         }
+        if self.signals == SIGNALS_AT_ONCE {
+            self.signals = 0;
+            self.on_time();
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if let Some(running) = &mut self.running
             && let Poll::Ready(signal) = running.exchange.poll_signal(cx)
         {
+            self.signals += 1;
             self.on_signal(signal);
             return Poll::Ready(());
         }
+        self.signals = 0;
         if self.poll_reservation(cx).is_ready() {
             return Poll::Ready(());
         }

@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 use super::{Environment, Session};
 use crate::recovery::{Event, Time};
 
+/// Ended generations that are kept at most; beyond it the oldest are forgotten before their time. Fixed.
+const MAX_KEPT: usize = 16_384;
+
 /// Finds sessions again: for attach, for idempotent starts, for a drain.
 pub struct Registry {
     environment: Arc<Environment>,
@@ -115,7 +118,15 @@ impl Registry {
         sessions.running = sessions.running.saturating_sub(1);
         let until = self.environment.clock.now() + self.retention;
         sessions.ended.push_back((until, session.id.clone()));
+        let oldest = match sessions.ended.len() > MAX_KEPT {
+            true => sessions.ended.pop_front(),
+            false => None,
+        };
+        let forgotten = oldest.and_then(|(_, id)| sessions.forget(&id));
         drop(sessions);
+        if let Some(forgotten) = forgotten {
+            forgotten.forget();
+        }
         self.changed.notify_waiters();
         self.changed.notify_one();
     }

@@ -19,7 +19,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 
-use super::{counted::Counted, dial::Io, message::Message};
+use super::{counted::Counted, dial::Io, last_words::LastWords, message::Message};
 
 /// The largest response head, in bytes.
 pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -33,7 +33,7 @@ type Outcome = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>;
 /// An open connection that carries no exchange. Dropping it closes it.
 pub(super) struct Link {
     sender: SendRequest<Full<Bytes>>,
-    connection: Box<Connection<TokioIo<Io>, Full<Bytes>>>,
+    connection: Box<Connection<TokioIo<LastWords>, Full<Bytes>>>,
     _counted: Counted,
     /// It has carried an exchange before: the peer may have closed it since.
     pub(super) reused: bool,
@@ -46,7 +46,9 @@ impl Link {
         reason = "the door: the one opening of HTTP/1.1"
     )]
     pub(super) async fn new(io: Io, counted: Counted) -> Result<Self, hyper::Error> {
-        let (sender, connection) = builder().handshake(TokioIo::new(io)).await?;
+        let (sender, connection) = builder()
+            .handshake(TokioIo::new(LastWords::new(io)))
+            .await?;
         let connection = Box::new(connection);
         Ok(Self {
             sender,

@@ -35,6 +35,7 @@ mod exchange;
 mod gunzip;
 mod h1;
 mod h2;
+mod last_words;
 mod link;
 mod message;
 mod pool;
