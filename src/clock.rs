@@ -36,10 +36,12 @@ impl Clock {
         Time::from_origin(self.origin.elapsed())
     }
 
-    /// The runtime's instant of `time`; one that lies too far ahead is about a year away.
+    /// The runtime's instant of `time`; one that lies too far ahead is a year from now, one that is over
+    /// is now.
     pub fn instant(&self, time: Time) -> Instant {
         const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
-        self.origin + time.since_origin().min(FAR)
+        let now = self.now();
+        self.origin + now.since_origin() + time.since(now).min(FAR)
     }
 
     /// The wall clock at the origin, since the Unix epoch.
@@ -50,5 +52,23 @@ impl Clock {
     /// The wall clock now, by the monotonic clock: steps of the wall clock do not show.
     pub fn wall_now(&self) -> std::time::SystemTime {
         std::time::UNIX_EPOCH + self.wall_origin + self.now().since_origin()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_ahead_is_ahead_also_after_years_of_uptime() {
+        let clock = Clock::start();
+        tokio::time::advance(3 * YEAR).await;
+        let now = clock.now();
+        let ahead = |time| clock.instant(time) - clock.instant(now);
+        assert_eq!(ahead(now + Duration::from_secs(5)), Duration::from_secs(5));
+        assert_eq!(ahead(now + Duration::MAX), YEAR);
+        assert_eq!(ahead(Time::default()), Duration::ZERO);
     }
 }
