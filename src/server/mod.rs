@@ -52,6 +52,8 @@ pub struct Server {
     service: Arc<Service>,
     /// What probes see.
     pub readiness: Readiness,
+    /// Nobody waits for the drain's grace any more.
+    hurried: CancellationToken,
 }
 
 impl Server {
@@ -80,6 +82,7 @@ impl Server {
         Self {
             service: Arc::new(service),
             readiness: Readiness::new(),
+            hurried: CancellationToken::new(),
         }
     }
 
@@ -156,16 +159,22 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        if tokio::time::timeout(grace + LAST_FRAMES, everything_ended)
-            .await
-            .is_err()
-        {
-            tracing::warn!("RPCs were still open after the drain's grace");
+        let too_late = async {
+            tokio::select! {
+                () = tokio::time::sleep(grace) => {}
+                () = self.hurried.cancelled() => {}
+            }
+            tokio::time::sleep(LAST_FRAMES).await;
+        };
+        tokio::select! {
+            () = everything_ended => {}
+            () = too_late => tracing::warn!("RPCs were still open after the drain's grace"),
         }
     }
 
     /// Ends the grace of a drain that has begun: what still runs ends as draining now.
     pub fn hurry(&self) {
+        self.hurried.cancel();
         self.service
             .registry
             .drain(self.service.environment.clock.now());
