@@ -23,9 +23,6 @@ use crate::telemetry::{Gauge, Guard};
 /// before, nothing would, and its place would be taken for ever. Fixed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause after a failed accept, mostly for want of file descriptors: trying at once would spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 /// The length of HTTP/2's connection preface (RFC 9113, section 3.4).
 const HELLO_BYTES: usize = 24;
 
@@ -43,6 +40,9 @@ struct Hello {
     timeout: Pin<Box<Sleep>>,
 }
 
+/// Pause after a failed accept, mostly for want of file descriptors: trying at once would spin. Fixed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// Accepts connections, at most `max` at a time: a further one is closed at once, so that its client
 /// learns it now and not by a time-out.
 pub fn incoming(
@@ -51,40 +51,51 @@ pub fn incoming(
     gauge: Gauge,
 ) -> impl Stream<Item = io::Result<Connection>> + Send {
     Incoming {
-        listener,
+        accept: move |cx: &mut Context<'_>| listener.poll_accept(cx).map_ok(|(stream, _)| stream),
         places: Arc::new(Semaphore::new(max)),
         gauge,
         pause: None,
     }
 }
 
-struct Incoming {
-    listener: TcpListener,
+struct Incoming<A> {
+    accept: A,
     places: Arc<Semaphore>,
     gauge: Gauge,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl Stream for Incoming {
-    type Item = io::Result<Connection>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+impl<A> Incoming<A>
+where
+    A: FnMut(&mut Context<'_>) -> Poll<io::Result<TcpStream>>,
+{
+    /// The next connection, however many before it fail to come up.
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<TcpStream> {
         loop {
             if let Some(pause) = &mut self.pause {
                 ready!(pause.as_mut().poll(cx));
                 self.pause = None;
             }
-            let stream = match self.listener.poll_accept(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok((stream, _))) => stream,
-                // One connection's failure to come up, or no descriptors: the listener goes on. The
-                // server around this stream would ask again at once.
-                Poll::Ready(Err(error)) => {
+            match ready!((self.accept)(cx)) {
+                Ok(stream) => return Poll::Ready(stream),
+                Err(error) => {
                     tracing::warn!(%error, "a client connection could not be accepted");
                     self.pause = Some(Box::pin(tokio::time::sleep(ACCEPT_PAUSE)));
-                    continue;
                 }
-            };
+            }
+        }
+    }
+}
+
+impl<A> Stream for Incoming<A>
+where
+    A: FnMut(&mut Context<'_>) -> Poll<io::Result<TcpStream>> + Unpin,
+{
+    type Item = io::Result<Connection>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let stream = ready!(self.poll_accept(cx));
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
                 tracing::warn!("listen.max_connections is reached; a connection was closed");
                 continue;
@@ -167,5 +178,30 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_without_file_descriptors_does_not_spin() {
+        let mut tried = 0;
+        let mut incoming = Incoming {
+            accept: |_: &mut Context<'_>| {
+                tried += 1;
+                Poll::Ready(Err(io::Error::other("too many open files")))
+            },
+            places: Arc::new(Semaphore::new(1)),
+            gauge: Gauge::default(),
+            pause: None,
+        };
+        let next = poll_fn(|cx| Pin::new(&mut incoming).poll_next(cx));
+        let second = Duration::from_millis(950);
+        assert!(tokio::time::timeout(second, next).await.is_err());
+        assert_eq!(tried, 10);
     }
 }
