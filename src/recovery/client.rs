@@ -2,9 +2,10 @@
 
 use super::{
     Time,
+    admission::waiting,
     commons::Access,
     delivery::{Claim, Client},
-    generation::{Generation, ours, waiting},
+    generation::{Generation, ours},
     state::{Outcome, State},
 };
 use crate::{

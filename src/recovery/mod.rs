@@ -21,6 +21,7 @@
 //! 5. After `Observe(Ended)` there is a terminal frame; nothing but `Attach`, `ClientLost` and
 //!    `TimerDue` changes anything then.
 
+mod admission;
 mod attempt;
 mod backoff;
 mod circuit;
