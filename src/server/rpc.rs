@@ -27,6 +27,10 @@ use crate::{
     verdict::{Class, Failure, Origin, Stage},
 };
 
+/// Ends an RPC whose client was given up, without a terminal frame: the generation has its own end.
+pub(super) const TOO_SLOW: &str =
+    "the client took nothing for client_idle; attach to the generation, which lives on or is kept";
+
 /// A session that an RPC is attached to, and which of its RPCs this is.
 pub(super) struct Attached {
     pub session: Arc<Session>,
@@ -109,13 +113,10 @@ impl Rpc {
             Polled::Next(Next::Displaced) => self.end(Some(Status::aborted(
                 "another RPC has attached to this generation",
             ))),
-            Polled::Next(Next::TooSlow) => {
-                let message = "the client took nothing for client_idle; the generation lives on";
-                self.end(Some(Status::resource_exhausted(message)))
-            }
+            Polled::Next(Next::TooSlow) => self.end(Some(Status::resource_exhausted(TOO_SLOW))),
             Polled::Next(Next::Pending) => Poll::Pending,
-            Polled::Crashed => {
-                let (frame, status) = crashed(self.last_sequence + 1);
+            Polled::Crashed(account) => {
+                let (frame, status) = crashed(self.last_sequence + 1, *account);
                 self.state = State::Ending(Some(status));
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -233,14 +234,14 @@ fn violation(field: &str, reason: &str) -> Failure {
 }
 
 /// The end of an RPC whose generation died of a bug of ours.
-pub(super) fn crashed(sequence: u64) -> (GenerateResponse, Status) {
+pub(super) fn crashed(sequence: u64, ledger: Ledger) -> (GenerateResponse, Status) {
     let message = "redrive: internal error; the generation was lost";
     let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Admission, message);
     let failed = Failed {
         verdict: Some(recovery::verdict(&failure, 0, "")),
         stopped_by: StoppedBy::NotRetryable.into(),
         safe_to_send_again: false,
-        ledger: Some(Ledger::default()),
+        ledger: Some(ledger),
     };
     let status = status::of_failed(&failed);
     (

@@ -19,8 +19,8 @@ use crate::{
         generate_request, generate_response::Frame, generation_service_server::GenerationService,
     },
     recovery::{self, Event, Next, Time},
-    session::{self, Environment, Polled, Registry, Session, StartOutcome},
-    telemetry::{self, GenerationObserver, RpcSpan, SpanContext},
+    session::{self, Environment, Polled, Registry, RequestKey, Session, StartOutcome},
+    telemetry::{self, GenerationObserver, Guard, RpcSpan, SpanContext},
     verdict::Class,
 };
 
@@ -70,6 +70,7 @@ impl GenerationService for Grpc {
     ) -> Result<Response<CompleteResponse>, Status> {
         let (metadata, _, CompleteRequest { start }) = request.into_parts();
         let telemetry = &self.0.environment.telemetry;
+        let _alive = Guard::new(&telemetry.gauges().grpc_streams);
         let span = RpcSpan::start(telemetry, metadata.as_ref(), COMPLETE);
         let caller_deadline = self.0.caller_deadline(metadata.as_ref());
         let result = self
@@ -127,11 +128,9 @@ impl Service {
         parent: &SpanContext,
     ) -> Result<Attached, Refusal> {
         let delivery = start::delivery(&start)?;
-        if !start.request_id.is_empty() {
-            let hash = start::body_hash(&mut start);
-            if let Some(outcome) = self.registry.find_request(&start.request_id, hash) {
-                return self.settle(outcome, None, delivery, caller_deadline);
-            }
+        let request = start::request_key(&mut start);
+        if let Some(outcome) = request.as_ref().and_then(|key| self.registry.find(key)) {
+            return settle(outcome, delivery, caller_deadline);
         }
         if self.registry.is_draining() {
             return Err(Refusal::draining());
@@ -143,7 +142,7 @@ impl Service {
         let id = uuid::Uuid::now_v7();
         let prepared = start::prepare(
             &self.config,
-            start,
+            &start,
             Circumstances {
                 id: id.to_string(),
                 caller_deadline,
@@ -151,17 +150,22 @@ impl Service {
                 seed: id.as_u64_pair().1,
             },
         )?;
-        let session = self.session(prepared, parent)?;
-        let outcome = self.registry.insert(&session);
-        self.settle(outcome, Some(session), delivery, caller_deadline)
+        drop(start);
+        let outcome = self.registry.insert(request.as_ref(), || {
+            self.session(prepared, request.clone(), parent)
+        })?;
+        settle(outcome, delivery, caller_deadline)
     }
 
-    fn session(&self, prepared: Prepared, parent: &SpanContext) -> Result<Arc<Session>, Refusal> {
+    fn session(
+        &self,
+        prepared: Prepared,
+        request: Option<RequestKey>,
+        parent: &SpanContext,
+    ) -> Result<Arc<Session>, Refusal> {
         let Prepared {
             params,
             plan,
-            request_id,
-            body_hash,
             route,
             model,
         } = prepared;
@@ -177,43 +181,13 @@ impl Service {
         let observer = GenerationObserver::start(&self.environment.telemetry, parent, &about);
         let parts = session::Parts {
             id,
-            request_id,
-            body_hash,
+            request,
             core,
             plan,
             observer,
         };
         let environment = Arc::clone(&self.environment);
         Ok(Session::new(parts, Arc::clone(&self.registry), environment))
-    }
-
-    fn settle(
-        &self,
-        outcome: StartOutcome,
-        new: Option<Arc<Session>>,
-        delivery: Delivery,
-        caller_deadline: Option<Time>,
-    ) -> Result<Attached, Refusal> {
-        match (outcome, new) {
-            (StartOutcome::New, Some(session)) => {
-                session.handle(Event::Start);
-                Ok(Attached {
-                    rpc: 1,
-                    session,
-                    inbound: None,
-                })
-            }
-            (StartOutcome::Known(session), _) => {
-                let rpc = session.attach(delivery, caller_deadline);
-                Ok(Attached {
-                    session,
-                    rpc,
-                    inbound: None,
-                })
-            }
-            (StartOutcome::Conflict, _) => Err(Refusal::already_exists()),
-            (StartOutcome::Draining | StartOutcome::New, _) => Err(Refusal::draining()),
-        }
     }
 
     fn attach(&self, attach: &Attach, caller_deadline: Option<Time>) -> Result<Attached, Refusal> {
@@ -230,12 +204,7 @@ impl Service {
             }
         };
         let session = session.ok_or_else(|| Refusal::not_found(field))?;
-        let rpc = session.attach(Delivery::Preview, caller_deadline);
-        Ok(Attached {
-            session,
-            rpc,
-            inbound: None,
-        })
+        take_over(session, field, Delivery::Preview, caller_deadline)
     }
 
     async fn complete(
@@ -267,7 +236,10 @@ impl Service {
                         "another RPC has attached to this generation",
                     ));
                 }
-                Polled::Next(_) | Polled::Crashed => return Err(rpc::crashed(1).1),
+                Polled::Next(Next::TooSlow | Next::Pending) => {
+                    return Err(Status::resource_exhausted(rpc::TOO_SLOW));
+                }
+                Polled::Crashed(account) => return Err(rpc::crashed(1, *account).1),
             }
         }
         let generation_id = session.id.clone();
@@ -300,6 +272,44 @@ impl Service {
         self.start(start, caller_deadline, parent)
             .map_err(Refusal::into_status)
     }
+}
+
+/// From what the registry says to an attached session.
+fn settle(
+    outcome: StartOutcome,
+    delivery: Delivery,
+    caller_deadline: Option<Time>,
+) -> Result<Attached, Refusal> {
+    match outcome {
+        StartOutcome::New(session) => {
+            session.handle(Event::Start);
+            Ok(Attached {
+                rpc: 1,
+                session,
+                inbound: None,
+            })
+        }
+        StartOutcome::Known(session) => {
+            take_over(session, "start.request_id", delivery, caller_deadline)
+        }
+        StartOutcome::Conflict => Err(Refusal::already_exists()),
+        StartOutcome::Draining => Err(Refusal::draining()),
+    }
+}
+
+fn take_over(
+    session: Arc<Session>,
+    field: &str,
+    delivery: Delivery,
+    caller_deadline: Option<Time>,
+) -> Result<Attached, Refusal> {
+    let rpc = session.attach(delivery, caller_deadline);
+    let rpc = rpc.ok_or_else(|| Refusal::not_found(field))?;
+    Ok(Attached {
+        session,
+        rpc,
+        inbound: None,
+    })
 }
 
 /// Adds a part to the whole message: the first piece continues the last one if it is of the same kind.

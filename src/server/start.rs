@@ -18,7 +18,7 @@ use crate::{
     proto::{Delivery, Protocol, Start, start::Input},
     protocol::adapter::{self, RequestInput, Source},
     recovery::{self, Time},
-    session::{Plan, PlannedTarget},
+    session::{Plan, PlannedTarget, RequestKey},
 };
 
 /// Bound of `start.request_id` and `start.scope`, in bytes. Fixed.
@@ -40,10 +40,6 @@ pub struct Prepared {
     pub params: recovery::Params,
     /// What is sent.
     pub plan: Plan,
-    /// The client's idempotency key.
-    pub request_id: Option<String>,
-    /// Tells two starts with the same request id apart.
-    pub body_hash: u64,
     /// The route's name.
     pub route: String,
     /// The first target's model.
@@ -65,19 +61,21 @@ pub struct Circumstances {
 /// Checks `start` and writes its requests.
 pub fn prepare(
     config: &Config,
-    mut start: Start,
+    start: &Start,
     circumstances: Circumstances,
 ) -> Result<Prepared, Refusal> {
-    check_plain_fields(&start)?;
+    check_plain_fields(start)?;
     let route = find_route(config, &start.route)?;
-    let delivery = delivery(&start)?;
+    let delivery = delivery(start)?;
     let tightened = Tightened::new(route, start.recovery.as_ref())?;
-    let detach_grace = detach_grace(&start)?;
-    let targets = targets(route, &start.model)?;
-    let body_hash = body_hash(&mut start);
+    let detach_grace = detach_grace(start)?;
+    let mut targets = targets(route, &start.model)?;
+    if !tightened.fallback {
+        targets.truncate(1);
+    }
     let plan = Plan {
         native_events: start.include_native_events,
-        targets: plan(&start, &targets, &tightened)?,
+        targets: plan(start, &targets, &tightened)?,
     };
     let model = targets
         .first()
@@ -100,12 +98,9 @@ pub fn prepare(
         wall_origin: circumstances.wall_origin,
         seed: circumstances.seed,
     };
-    let request_id = (!start.request_id.is_empty()).then_some(start.request_id);
     Ok(Prepared {
         params,
         plan,
-        request_id,
-        body_hash,
         route: route.name.clone(),
         model,
     })
@@ -117,9 +112,17 @@ pub fn delivery(start: &Start) -> Result<Delivery, Refusal> {
         .map_err(|_| Refusal::invalid("start.delivery", "is not a value of Delivery"))
 }
 
-/// Tells starts apart: everything but recovery, delivery and labels counts. Takes those out of
-/// `start`, which has no further use for them.
-pub fn body_hash(start: &mut Start) -> u64 {
+/// What makes `start` repeatable, if its client wants that.
+pub fn request_key(start: &mut Start) -> Option<RequestKey> {
+    (!start.request_id.is_empty()).then(|| RequestKey {
+        id: start.request_id.clone(),
+        body_hash: body_hash(start),
+    })
+}
+
+/// Tells starts apart: everything but recovery, delivery and labels counts. Those are
+/// taken out of `start` meanwhile.
+fn body_hash(start: &mut Start) -> u64 {
     let recovery = start.recovery.take();
     let delivery = std::mem::take(&mut start.delivery);
     let labels = std::mem::take(&mut start.labels);

@@ -5,13 +5,16 @@
 //! core's. A session has one lock, its own, held for the handling of one read or one frame and never
 //! across an await.
 
+mod contain;
 mod driver;
 mod environment;
 mod observe;
 mod plan;
 mod registry;
+mod response;
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
@@ -21,7 +24,7 @@ pub use plan::{Plan, PlannedTarget};
 pub use registry::{Registry, StartOutcome};
 
 use crate::{
-    proto::{Committed, Delivery, Failed},
+    proto::{Committed, Delivery, Failed, Ledger},
     recovery::{Event, Generation, Next, Time},
     telemetry::{GenerationObserver, SpanContext},
 };
@@ -30,10 +33,8 @@ use crate::{
 pub struct Session {
     /// The generation's id.
     pub id: String,
-    /// The client's idempotency key, if it gave one.
-    pub request_id: Option<String>,
-    /// Tells two starts with the same request id apart.
-    pub body_hash: u64,
+    /// The start it came from, if that can be repeated.
+    request: Option<RequestKey>,
     environment: Arc<Environment>,
     registry: Arc<Registry>,
     /// The generation's span, for the RPCs that attach to it.
@@ -41,14 +42,21 @@ pub struct Session {
     inner: Mutex<Inner>,
 }
 
+/// Names a start that may be repeated, and tells it from another one of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestKey {
+    /// The client's idempotency key.
+    pub id: String,
+    /// Of everything in the start that must be the same.
+    pub body_hash: u64,
+}
+
 /// What a session is made of.
 pub struct Parts {
     /// The generation's id.
     pub id: String,
-    /// The client's idempotency key, if it gave one.
-    pub request_id: Option<String>,
-    /// Tells two starts with the same request id apart.
-    pub body_hash: u64,
+    /// The start it comes from, if that can be repeated.
+    pub request: Option<RequestKey>,
     /// The generation.
     pub core: Generation,
     /// What it sends.
@@ -67,29 +75,29 @@ struct Inner {
     /// Something came from outside since the driver last looked: its timers or its end may have
     /// changed without a command.
     nudged: bool,
-    /// Until the first driver takes it.
-    work: Work,
+    /// What the first driver takes.
+    work: Option<Work>,
     crashed: bool,
-    /// Nobody can attach any more.
+    /// The registry has forgotten it: nobody attaches any more.
     forgotten: bool,
     /// What of the transcript is counted in the environment's memory.
     counted: usize,
 }
 
-/// What the first driver takes along and later ones (for a client that attaches after the end) do not
-/// have: a request is not kept for as long as a result.
-#[derive(Default)]
+/// What the driver of a running generation needs; later drivers (for a client that attaches after the
+/// end) send and tell nothing.
 struct Work {
+    /// Holds the requests' bodies, which are not kept beyond the end.
     plan: Plan,
-    observer: Option<GenerationObserver>,
+    observer: GenerationObserver,
 }
 
 /// What an RPC gets from its session.
 pub enum Polled {
     /// What the core says.
     Next(Next),
-    /// The driver died of a bug of ours; the RPC owes its client an end.
-    Crashed,
+    /// The core died of a bug of ours, after what the ledger says; the RPC owes its client an end.
+    Crashed(Box<Ledger>),
 }
 
 impl Session {
@@ -97,8 +105,7 @@ impl Session {
     pub fn new(parts: Parts, registry: Arc<Registry>, environment: Arc<Environment>) -> Arc<Self> {
         let Parts {
             id,
-            request_id,
-            body_hash,
+            request,
             core,
             plan,
             observer,
@@ -110,10 +117,7 @@ impl Session {
             driver: None,
             driving: false,
             nudged: false,
-            work: Work {
-                plan,
-                observer: Some(observer),
-            },
+            work: Some(Work { plan, observer }),
             crashed: false,
             forgotten: false,
             counted: 0,
@@ -121,8 +125,7 @@ impl Session {
         let inner = Mutex::new(inner);
         Arc::new(Self {
             id,
-            request_id,
-            body_hash,
+            request,
             environment,
             registry,
             span,
@@ -138,13 +141,17 @@ impl Session {
     /// Hands in what the client of RPC number `rpc` did. Ignored if another RPC has taken over: a
     /// displaced one cancels nothing.
     pub fn handle_from(self: &Arc<Self>, rpc: u64, event: Event<'_>) {
-        self.handle_if(|core| core.rpc() == rpc, event);
+        self.handle_if(|inner| inner.core.rpc() == rpc, event);
     }
 
-    /// Another RPC takes over; its number.
-    pub fn attach(self: &Arc<Self>, delivery: Delivery, caller_deadline: Option<Time>) -> u64 {
+    /// Another RPC takes over; its number. `None` if the session was forgotten meanwhile.
+    pub fn attach(
+        self: &Arc<Self>,
+        delivery: Delivery,
+        caller_deadline: Option<Time>,
+    ) -> Option<u64> {
         self.handle_if(
-            |_| true,
+            |inner| !inner.forgotten,
             Event::Attach {
                 delivery,
                 caller_deadline,
@@ -152,48 +159,59 @@ impl Session {
         )
     }
 
-    /// The number of the newest RPC after `event`, which is handed in only if the core still is as
-    /// `condition` says.
+    /// The number of the newest RPC after `event`, which is handed in only under `condition`.
     fn handle_if(
         self: &Arc<Self>,
-        condition: impl FnOnce(&Generation) -> bool,
+        condition: impl FnOnce(&Inner) -> bool,
         event: Event<'_>,
-    ) -> u64 {
+    ) -> Option<u64> {
         let mut inner = self.lock();
-        if !condition(&inner.core) || inner.crashed {
-            return inner.core.rpc();
+        if !condition(&inner) {
+            return None;
         }
-        inner
-            .core
-            .handle(self.environment.clock.now(), event, &*self.environment);
+        let now = self.environment.clock.now();
+        inner.ask(|core| core.handle(now, event, &*self.environment));
         inner.count(&self.environment.memory);
         inner.nudged = true;
-        if !inner.driving {
-            inner.driving = true;
-            let work = std::mem::take(&mut inner.work);
-            self.environment
-                .spawn(driver::drive(Arc::clone(self), work));
-        }
+        let idle = !std::mem::replace(&mut inner.driving, true);
+        let work = inner.work.take_if(|_| idle);
         let rpc = inner.core.rpc();
         let wakers = [inner.driver.take(), inner.client.take()];
         drop(inner);
+        if idle {
+            self.environment
+                .spawn(contain::drive(Arc::clone(self), work));
+        }
         wakers.into_iter().flatten().for_each(Waker::wake);
-        rpc
+        Some(rpc)
     }
 
     /// The next frame of RPC number `rpc`.
     pub fn poll_next(&self, cx: &mut Context<'_>, rpc: u64) -> Poll<Polled> {
         let mut inner = self.lock();
-        if inner.crashed {
-            return Poll::Ready(Polled::Crashed);
-        }
-        match inner.core.next_frame(self.environment.clock.now(), rpc) {
-            Next::Pending => {
+        let now = self.environment.clock.now();
+        match inner.ask(|core| core.next_frame(now, rpc)) {
+            Some(Next::Pending) => {
                 inner.client = Some(cx.waker().clone());
                 Poll::Pending
             }
-            next => Poll::Ready(Polled::Next(next)),
+            Some(next) => Poll::Ready(Polled::Next(next)),
+            None => {
+                let driver = inner.driver.take();
+                let account = inner.account();
+                drop(inner);
+                driver.into_iter().for_each(Waker::wake);
+                Poll::Ready(Polled::Crashed(account))
+            }
         }
+    }
+
+    /// The registry has forgotten it. The message goes as soon as no RPC has it, even if one that was
+    /// given up still hangs.
+    fn release(&self) {
+        let mut inner = self.lock();
+        inner.forgotten = true;
+        inner.drop_unreachable(&self.environment.memory);
     }
 
     /// How the generation failed, once it has.
@@ -208,35 +226,45 @@ impl Session {
 
     /// Lends the core to the driver and wakes the client if there is something for it.
     fn with_core(&self, f: impl FnOnce(Time, &mut Generation, &Environment)) {
-        let waker = {
-            let mut inner = self.lock();
-            let now = self.environment.clock.now();
-            f(now, &mut inner.core, &self.environment);
-            if inner.count(&self.environment.memory) && !self.registry.make_room() {
+        let memory = &self.environment.memory;
+        let mut inner = self.lock();
+        if inner.crashed {
+            return;
+        }
+        let now = self.environment.clock.now();
+        f(now, &mut inner.core, &self.environment);
+        if inner.count(memory) {
+            drop(inner);
+            let has_room = self.registry.make_room();
+            inner = self.lock();
+            if !has_room {
                 inner
                     .core
                     .handle(now, Event::OutOfMemory, &*self.environment);
-                inner.count(&self.environment.memory);
+                inner.count(memory);
             }
-            if inner.core.has_frame() {
-                inner.client.take()
-            } else {
-                None
-            }
+        }
+        let waker = match inner.core.has_frame() {
+            true => inner.client.take(),
+            false => None,
         };
+        drop(inner);
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
-    /// The driver unwound: a bug of ours, which ends the generation. `false` if the core itself
-    /// unwound, which is not to be asked again.
+    /// The driver unwound: a bug of ours, which ends the generation. `false` if the core does not even
+    /// take that.
     fn end_crashed(&self) -> bool {
-        let sound = !self.inner.is_poisoned();
-        if sound {
-            self.with_core(|now, core, environment| core.handle(now, Event::Crashed, environment));
-        }
-        sound
+        let mut inner = self.lock();
+        let now = self.environment.clock.now();
+        let ended = inner.ask(|core| core.handle(now, Event::Crashed, &*self.environment));
+        inner.count(&self.environment.memory);
+        let waker = inner.client.take();
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
+        ended.is_some()
     }
 
     /// There is no driver any more and no end either: whoever waits is told so.
@@ -253,25 +281,30 @@ impl Session {
         }
     }
 
-    /// Nobody can attach any more: the message goes as soon as nobody is given it.
-    fn forget(&self) {
-        let mut inner = self.lock();
-        inner.forgotten = true;
-        inner.release(&self.environment.memory);
-    }
-
-    /// Whether there is a terminal frame.
-    pub fn has_ended(&self) -> bool {
-        let inner = self.lock();
-        inner.crashed || inner.core.has_ended()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
+    /// Asks the core from outside of its driver. `None` if it unwinds, now or before: a bug of ours,
+    /// which takes nothing else down.
+    fn ask<R>(&mut self, f: impl FnOnce(&mut Generation) -> R) -> Option<R> {
+        if self.crashed {
+            return None;
+        }
+        let core = &mut self.core;
+        // The core is not asked again but for its account.
+        let answer = catch_unwind(AssertUnwindSafe(|| f(core))).ok();
+        self.crashed = answer.is_none();
+        answer
+    }
+
+    fn account(&self) -> Box<Ledger> {
+        let account = catch_unwind(AssertUnwindSafe(|| self.core.account()));
+        Box::new(account.unwrap_or_default())
+    }
+
     /// Keeps the environment's count of transcript bytes true; whether it is over its bound.
     fn count(&mut self, memory: &Memory) -> bool {
         let bytes = self.core.transcript_bytes();
@@ -280,9 +313,8 @@ impl Inner {
         over
     }
 
-    /// Drops the message if nobody will ask for it. An RPC that takes nothing holds its session for
-    /// as long as its connection lives, but not this.
-    fn release(&mut self, memory: &Memory) {
+    /// Drops the message if nobody can get it any more.
+    fn drop_unreachable(&mut self, memory: &Memory) {
         if self.forgotten && self.core.is_settled() {
             self.core.drop_message();
             self.count(memory);

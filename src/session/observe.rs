@@ -11,8 +11,7 @@ impl Driver {
             self.observe_end();
             return self.session.registry.ended(&self.session);
         }
-        let Work { plan, observer } = &mut self.work;
-        let Some(observer) = observer else {
+        let Some(Work { plan, observer }) = &mut self.work else {
             return;
         };
         match observation {
@@ -47,7 +46,7 @@ impl Driver {
     }
 
     fn observe_end(&mut self) {
-        let Some(observer) = self.work.observer.take() else {
+        let Some(Work { observer, .. }) = self.work.take() else {
             return;
         };
         let elapsed = self.elapsed();

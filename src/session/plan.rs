@@ -13,7 +13,6 @@ use crate::{
 };
 
 /// The requests of a generation.
-#[derive(Default)]
 pub struct Plan {
     /// Whether the provider's own events are delivered too.
     pub native_events: bool,

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{Environment, Session};
+use super::{Environment, RequestKey, Session};
 use crate::recovery::{Event, Time};
 
 /// Ended generations that are kept at most; beyond it the oldest are forgotten before their time. Fixed.
@@ -24,7 +24,7 @@ pub struct Registry {
 
 #[derive(Default)]
 struct Sessions {
-    by_id: HashMap<String, Arc<Session>>,
+    by_id: HashMap<String, Known>,
     by_request: HashMap<String, Arc<Session>>,
     /// Ended ones, in the order in which they are forgotten.
     ended: VecDeque<(Time, String)>,
@@ -32,10 +32,15 @@ struct Sessions {
     draining: Option<Time>,
 }
 
-/// What a start with a request id finds.
+struct Known {
+    session: Arc<Session>,
+    running: bool,
+}
+
+/// What a start finds.
 pub enum StartOutcome {
-    /// It is new and now known.
-    New,
+    /// Nothing like it: the session was created and is now known.
+    New(Arc<Session>),
     /// The same start is running or kept.
     Known(Arc<Session>),
     /// Another start has this request id.
@@ -55,53 +60,57 @@ impl Registry {
         }
     }
 
-    /// Looks for a session with the same request id.
-    pub fn find_request(&self, request_id: &str, body_hash: u64) -> Option<StartOutcome> {
-        let sessions = self.lock();
-        sessions
-            .by_request
-            .get(request_id)
-            .map(|known| same_or_conflict(known, body_hash))
+    /// What a start with this request finds already, before anything is made for it.
+    pub fn find(&self, request: &RequestKey) -> Option<StartOutcome> {
+        self.lock().find(request)
     }
 
-    /// Makes a new session known, unless its request id already is.
-    pub fn insert(&self, session: &Arc<Session>) -> StartOutcome {
+    /// Creates a session and makes it known, unless its request already is or the process goes down.
+    /// A session that would not be known is never created: it would have joined its scope and begun
+    /// its span. `create` runs under the registry's lock.
+    pub fn insert<E>(
+        &self,
+        request: Option<&RequestKey>,
+        create: impl FnOnce() -> Result<Arc<Session>, E>,
+    ) -> Result<StartOutcome, E> {
         let mut sessions = self.lock();
+        if let Some(outcome) = request.and_then(|request| sessions.find(request)) {
+            return Ok(outcome);
+        }
         if sessions.draining.is_some() {
-            return StartOutcome::Draining;
+            return Ok(StartOutcome::Draining);
         }
-        if let Some(id) = &session.request_id {
-            if let Some(known) = sessions.by_request.get(id) {
-                return same_or_conflict(known, session.body_hash);
-            }
-            sessions.by_request.insert(id.clone(), Arc::clone(session));
+        let session = create()?;
+        if let Some(request) = request {
+            sessions
+                .by_request
+                .insert(request.id.clone(), Arc::clone(&session));
         }
-        sessions
-            .by_id
-            .insert(session.id.clone(), Arc::clone(session));
+        let known = Known {
+            session: Arc::clone(&session),
+            running: true,
+        };
+        sessions.by_id.insert(session.id.clone(), known);
         sessions.running += 1;
-        StartOutcome::New
+        Ok(StartOutcome::New(session))
     }
 
     /// Whether transcripts leave room for new work, after what is only kept was given up for it.
     pub fn make_room(&self) -> bool {
         while self.environment.memory.is_full() {
-            let oldest = {
-                let mut sessions = self.lock();
-                let oldest = sessions.ended.pop_front();
-                oldest.and_then(|(_, id)| sessions.forget(&id))
+            let Some(oldest) = self.forget_one(|_| true) else {
+                return false;
             };
-            match oldest {
-                Some(oldest) => oldest.forget(),
-                None => return false,
-            }
+            oldest.release();
         }
         true
     }
 
     /// By generation id.
     pub fn by_id(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().by_id.get(id).cloned()
+        let sessions = self.lock();
+        let known = sessions.by_id.get(id)?;
+        Some(Arc::clone(&known.session))
     }
 
     /// By request id.
@@ -109,11 +118,12 @@ impl Registry {
         self.lock().by_request.get(id).cloned()
     }
 
-    /// A session has its terminal frame: it is kept for a while.
+    /// A session has its terminal frame: it is kept for a while. Again: nothing.
     pub fn ended(&self, session: &Session) {
         let mut sessions = self.lock();
-        if !sessions.by_id.contains_key(&session.id) {
-            return;
+        match sessions.by_id.get_mut(&session.id) {
+            Some(known) if known.running => known.running = false,
+            _ => return,
         }
         sessions.running = sessions.running.saturating_sub(1);
         let until = self.environment.clock.now() + self.retention;
@@ -125,7 +135,7 @@ impl Registry {
         let forgotten = oldest.and_then(|(_, id)| sessions.forget(&id));
         drop(sessions);
         if let Some(forgotten) = forgotten {
-            forgotten.forget();
+            forgotten.release();
         }
         self.changed.notify_waiters();
         self.changed.notify_one();
@@ -141,7 +151,8 @@ impl Registry {
         let running: Vec<_> = {
             let mut sessions = self.lock();
             sessions.draining = Some(until);
-            sessions.by_id.values().cloned().collect()
+            let running = sessions.by_id.values().filter(|known| known.running);
+            running.map(|known| Arc::clone(&known.session)).collect()
         };
         for session in running {
             session.handle(Event::Drain { until });
@@ -169,9 +180,10 @@ impl Registry {
         loop {
             let changed = self.changed.notified();
             let now = self.environment.clock.now();
-            let (expired, next) = self.take_expired(now);
-            expired.iter().for_each(|session| session.forget());
-            drop(expired);
+            while let Some(expired) = self.forget_one(|until| until <= now) {
+                expired.release();
+            }
+            let next = self.lock().ended.front().map(|(until, _)| *until);
             match next {
                 Some(until) => {
                     tokio::time::sleep_until(self.environment.clock.instant(until)).await
@@ -179,20 +191,6 @@ impl Registry {
                 None => changed.await,
             }
         }
-    }
-
-    /// Those whose time has come, and when the next one's comes.
-    fn take_expired(&self, now: Time) -> (Vec<Arc<Session>>, Option<Time>) {
-        let mut sessions = self.lock();
-        let mut expired = Vec::new();
-        while let Some((until, _)) = sessions.ended.front()
-            && *until <= now
-        {
-            let session = sessions.ended.pop_front();
-            expired.extend(session.and_then(|(_, id)| sessions.forget(&id)));
-        }
-        let next = sessions.ended.front().map(|(until, _)| *until);
-        (expired, next)
     }
 
     /// Forgets all sessions; a drain stays.
@@ -207,24 +205,37 @@ impl Registry {
         drop(forgotten);
     }
 
+    /// Forgets the session that ended first, if it was to be kept until a time that is `over`.
+    fn forget_one(&self, over: impl FnOnce(Time) -> bool) -> Option<Arc<Session>> {
+        let mut sessions = self.lock();
+        let (until, _) = sessions.ended.front()?;
+        if !over(*until) {
+            return None;
+        }
+        let (_, id) = sessions.ended.pop_front()?;
+        sessions.forget(&id)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Sessions {
+    fn find(&self, request: &RequestKey) -> Option<StartOutcome> {
+        let known = self.by_request.get(&request.id)?;
+        let is_same = known.request.as_ref() == Some(request);
+        Some(match is_same {
+            true => StartOutcome::Known(Arc::clone(known)),
+            false => StartOutcome::Conflict,
+        })
+    }
+
     fn forget(&mut self, id: &str) -> Option<Arc<Session>> {
-        let session = self.by_id.remove(id)?;
-        if let Some(request) = &session.request_id {
-            self.by_request.remove(request);
+        let session = self.by_id.remove(id)?.session;
+        if let Some(request) = &session.request {
+            self.by_request.remove(&request.id);
         }
         Some(session)
-    }
-}
-
-fn same_or_conflict(known: &Arc<Session>, body_hash: u64) -> StartOutcome {
-    match known.body_hash == body_hash {
-        true => StartOutcome::Known(Arc::clone(known)),
-        false => StartOutcome::Conflict,
     }
 }
