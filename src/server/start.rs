@@ -24,6 +24,9 @@ use crate::{
 /// Bound of `start.request_id` and `start.scope`, in bytes. Fixed.
 const MAX_ID_BYTES: usize = 128;
 
+/// Bound of `start.model`, in bytes, as of a model in the configuration: it is told in many frames. Fixed.
+const MAX_MODEL_BYTES: usize = 256;
+
 /// Bounds of `start.labels`. Fixed.
 const MAX_LABELS: usize = 16;
 const MAX_LABEL_BYTES: usize = 64;
@@ -136,14 +139,15 @@ fn body_hash(start: &mut Start) -> u64 {
 }
 
 fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
-    for (field, value) in [
-        ("start.request_id", &start.request_id),
-        ("start.scope", &start.scope),
+    for (field, value, max) in [
+        ("start.request_id", &start.request_id, MAX_ID_BYTES),
+        ("start.scope", &start.scope, MAX_ID_BYTES),
+        ("start.model", &start.model, MAX_MODEL_BYTES),
     ] {
-        if value.len() > MAX_ID_BYTES {
+        if value.len() > max {
             return Err(Refusal::invalid(
                 field,
-                format!("is longer than {MAX_ID_BYTES} bytes"),
+                format!("is longer than {max} bytes"),
             ));
         }
     }

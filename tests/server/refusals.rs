@@ -52,6 +52,11 @@ async fn an_unknown_route_or_model_or_input_is_refused() {
         (|s| s.route = "other".into(), InvalidArgument, "start.route"),
         (|s| s.route.clear(), InvalidArgument, "start.route"),
         (|s| s.model = "gpt".into(), InvalidArgument, "start.model"),
+        (
+            |s| s.model = format!("m-{}", "x".repeat(255)),
+            InvalidArgument,
+            "start.model",
+        ),
         (|s| s.input = None, InvalidArgument, "start.input"),
         (|s| s.delivery = 9, InvalidArgument, "start.delivery"),
     ])
