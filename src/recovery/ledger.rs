@@ -193,3 +193,64 @@ fn add(total: &mut Usage, usage: &Usage) {
         reasoning_output_tokens: sum(total.reasoning_output_tokens, usage.reasoning_output_tokens),
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::{
+        proto::Failed,
+        verdict::{Class, Origin, Stage},
+    };
+
+    /// The most that `recovery.max_attempts` may be.
+    const MAX_ATTEMPTS: u32 = 500;
+
+    #[test]
+    fn the_largest_account_fits_a_frame() {
+        let mut failure = Failure::new(
+            Class::RateLimited,
+            Origin::Provider,
+            Stage::Request,
+            "m".repeat(1_000),
+        );
+        failure.code = Some("c".repeat(512));
+        failure.wait = Some(Duration::from_nanos(u64::MAX));
+        failure.http_status = Some(429);
+        let usage = Usage {
+            input_tokens: u64::MAX,
+            output_tokens: u64::MAX,
+            cache_read_input_tokens: u64::MAX,
+            cache_write_input_tokens: u64::MAX,
+            reasoning_output_tokens: u64::MAX,
+        };
+        let waited = Waited {
+            total: Duration::from_nanos(u64::MAX),
+            source: proto::WaitSource::Provider,
+        };
+        let mut ledger = Ledger::default();
+        for attempt in 1..=MAX_ATTEMPTS {
+            ledger.open(Entry {
+                attempt,
+                // The names of a provider and of a model, as long as they may be.
+                target: format!("{}/{}", "p".repeat(64), "m".repeat(256)),
+                mode: Mode::Restart,
+                started: Time::from_origin(Duration::from_nanos(u64::MAX)),
+                ended: Some(Time::from_origin(Duration::from_secs(1 << 40))),
+                first_token: Some(Time::from_origin(Duration::from_secs(1 << 40))),
+                executed: Executed::Yes,
+                failure: Some(failure.clone()),
+                usage: Some(usage),
+                usage_estimated: true,
+                waited,
+            });
+        }
+        let failed = Failed {
+            verdict: Some(verdict(&failure, MAX_ATTEMPTS, &"t".repeat(321))),
+            ledger: Some(ledger.to_proto(Duration::from_secs(1 << 40))),
+            ..Failed::default()
+        };
+        assert!(failed.encoded_len() < 1 << 20, "{}", failed.encoded_len());
+    }
+}

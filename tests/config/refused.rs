@@ -129,7 +129,7 @@ redrive.yaml:1:76: listen.keepalive.timeout: 0s is out of range: 1ms to 1h
 redrive.yaml:3:70: providers.openai.connections.max: 10001 is out of range: 1 to 10000
 redrive.yaml:6:60: routes.default.targets[0].context_window: 0 is out of range: 1 to 1000000000
 redrive.yaml:6:78: routes.default.targets[0].timers.tail: 11s is out of range: 0s to 10s
-redrive.yaml:7:30: routes.default.recovery.max_attempts: 1001 is out of range: 1 to 1000
+redrive.yaml:7:30: routes.default.recovery.max_attempts: 1001 is out of range: 1 to 500
 redrive.yaml:7:46: routes.default.recovery.deadline: 0s is out of range: 1ms to 24h
 redrive.yaml:7:68: routes.default.recovery.backoff.jitter: 0.26 is out of range: 0 to 0.25
 redrive.yaml:7:95: routes.default.recovery.circuit.failures: 0 is out of range: 1 to 1000

@@ -76,7 +76,7 @@ pub(in crate::config) struct Timers {
 #[serde(default, deny_unknown_fields)]
 pub(in crate::config) struct Recovery {
     /// How many attempts may be dispatched, the first included.
-    pub(in crate::config) max_attempts: Count<1, 1000, 11>,
+    pub(in crate::config) max_attempts: Count<1, 500, 11>,
     /// Bounds admission and backoff; never cuts an attempt in flight.
     pub(in crate::config) deadline: Span<1, DAY, { 600 * SECOND }>,
     /// The longest wait for a rate-limited or overloaded target before the next one is tried.
