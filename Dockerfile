@@ -4,10 +4,11 @@ WORKDIR /src
 COPY . .
 RUN tests/stages/build.sh
 
-# Distroless with glibc: no shell, no package manager, no root. Not `scratch`, because a statically
-# linked glibc cannot resolve names without its shared parts. Certificate authorities are compiled in.
-FROM gcr.io/distroless/cc-debian12:nonroot
-COPY --from=build /src/target/release/redrive /usr/local/bin/redrive
+# The binary and the few libraries of glibc that it names: no shell, no package manager, no root. Not a
+# static binary, because a statically linked glibc cannot resolve names without its shared parts.
+# Certificate authorities are compiled in.
+FROM scratch
+COPY --from=build /src/target/image /
 USER 65532:65532
 EXPOSE 15090
 ENTRYPOINT ["/usr/local/bin/redrive"]

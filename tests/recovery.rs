@@ -24,6 +24,8 @@ mod message;
 mod scopes;
 #[path = "recovery/silence.rs"]
 mod silence;
+#[path = "recovery/stalls.rs"]
+mod stalls;
 #[path = "recovery/support/mod.rs"]
 mod support;
 #[path = "recovery/targets.rs"]

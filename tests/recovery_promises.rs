@@ -25,16 +25,16 @@
 //! | 8 a cancel ends | * `bounded::a_cancel_during_backoff_ends_at_once_and_nothing_is_sent_any_more` |
 //! | 8 an end aborts | * `bounded::a_cancel_during_the_stream_aborts_and_commits_nothing` |
 //! | 9 a supplied wait is waited | * `waits::a_supplied_wait_above_our_own_is_waited` |
-//! | 9 a wait is never invented | * `waits::without_a_supplied_wait_our_own_is_taken_and_told_as_ours` |
+//! | 9 a wait is never invented | * `bounded::a_permanent_refusal_costs_one_request` |
 //! | 9 a wait that does not fit fails | `waits::a_wait_that_does_not_fit_fails_at_once_with_the_providers_value` |
 //! | 9 a rest is checked at dispatch | * `targets::a_rest_that_begins_while_a_slot_is_waited_for_is_respected` |
 //! | 9 the deadline is checked at dispatch | * `waits::a_slot_that_comes_when_an_end_is_due_is_not_used` |
-//! | 10 a permanent verdict excludes | * `targets::a_permanent_verdict_excludes_its_target_for_good` |
+//! | 10 a permanent verdict excludes | * `bounded::a_permanent_refusal_costs_one_request` |
 //! | 11 reading moves no timer | * `silence::every_expiry_names_its_timer_its_length_and_the_phase` |
 //! | 13 confirmations and waits merge | `effects::queued_confirmations_merge`, `deliveries::a_wait_that_was_prolonged_unseen_is_told_once` |
 //! | 14 what was handed over is `maybe` | * `ledger::a_connection_that_could_not_be_opened_was_not_executed` |
 //! | 14 an end from outside proves nothing | * `ledger::what_ends_an_attempt_from_outside_proves_nothing_about_its_request` |
-//! | same place ends recovery | `silence::the_third_stall_in_a_row_at_the_same_place_ends_recovery` |
+//! | same place ends recovery | `stalls::the_third_stall_in_a_row_at_the_same_place_ends_recovery` |
 //! | a time-out takes its reason away | * `client::one_that_never_comes_back_for_it_is_dropped` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -42,6 +42,8 @@
 #[allow(dead_code, reason = "shared with tests/recovery.rs")]
 #[path = "recovery/support/fixtures.rs"]
 mod fixtures;
+#[path = "recovery/promises/ledger.rs"]
+mod ledger;
 #[path = "recovery/promises/op.rs"]
 mod op;
 #[path = "recovery/promises/provider.rs"]

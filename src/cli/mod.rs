@@ -19,6 +19,9 @@ use clap::{Parser, Subcommand};
 
 use crate::config::Process;
 
+/// Exit status of a command that Ctrl-C ended, as shells have it.
+const INTERRUPTED: u8 = 130;
+
 /// A gRPC sidecar that keeps LLM generations whole.
 ///
 /// An application opens a `Generate` stream to the sidecar beside it. The sidecar owns the connection to
@@ -50,6 +53,7 @@ pub struct Cli {
 pub enum Command {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
+    Generate(Box<generate::GenerateArgs>),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
     Health(health::HealthArgs),
@@ -61,6 +65,7 @@ pub async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Serve(args) => serve::run(args).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Generate(args) => generate::run(*args).await,
         Command::Check(args) => written(check::run(&args, &Process, &mut stdout(), &mut stderr())),
         Command::Schema(args) => written(schema::run(&args, &mut stdout())),
         Command::Health(args) => health::run(args).await,

@@ -178,6 +178,10 @@ impl Generation {
                 attempt.clockwork.event(now, LastEvent::Keepalive, content);
                 self.tell_progress(now);
             }
+            protocol::Event::Native { data } if data.len() > commit::UNSPLIT_BYTES => {
+                let message = "an event of the provider is larger than 3 MiB";
+                self.attempt_failed(now, too_large(message), commons);
+            }
             protocol::Event::Native { data } => {
                 let block = attempt.block;
                 self.transcript.append_native(block, data);

@@ -28,6 +28,12 @@ impl Generation {
         self.stop(now, failure, StoppedBy::NotRetryable, commons);
     }
 
+    pub(super) fn on_crashed(&mut self, now: Time, commons: &impl Access) {
+        let message = "redrive: internal error; the generation was lost";
+        let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Stream, message);
+        self.stop(now, failure, StoppedBy::NotRetryable, commons);
+    }
+
     /// The deadline came between attempts: the last verdict stands, if there is one.
     pub(super) fn stop_at_deadline(&mut self, now: Time, commons: &impl Access) {
         let message = "the deadline passed before anything could be sent";

@@ -56,6 +56,8 @@ pub enum Event<'a> {
         /// The end of the grace.
         until: Time,
     },
+    /// What drives the generation failed: a bug of ours.
+    Crashed,
     /// `poll_timeout` has come.
     TimerDue,
 }

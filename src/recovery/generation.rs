@@ -143,6 +143,7 @@ impl Generation {
                 self.on_attach(now, delivery, caller_deadline, commons);
             }
             Event::OutOfMemory => self.on_out_of_memory(now, commons),
+            Event::Crashed => self.on_crashed(now, commons),
             Event::Drain { until } => {
                 self.drain_at = Some(self.drain_at.map_or(until, |at| at.min(until)));
             }
@@ -189,6 +190,13 @@ impl Generation {
     /// Whether it has ended and nobody is attached: nothing happens any more by itself.
     pub fn is_settled(&self) -> bool {
         self.has_ended() && self.client.is_none()
+    }
+
+    /// Drops the message of a generation that is settled and that nobody will attach to.
+    pub fn drop_message(&mut self) {
+        if self.is_settled() {
+            self.transcript.clear();
+        }
     }
 
     /// The last frame of the message, without the message, once it is committed.

@@ -12,28 +12,35 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{self, Sleep},
+    time::Sleep,
 };
 use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use crate::telemetry::{Gauge, Guard};
 
+/// How long a client may take to say hello. From then on HTTP/2 PINGs find out whether it is alive;
+/// before, nothing would, and its place would be taken for ever. Fixed.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Pause after a failed accept, mostly for want of file descriptors: trying at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a client may take for the preface of HTTP/2. Later silence is for its PINGs to find. Fixed.
-const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Bytes of that preface (RFC 9113, section 3.4).
-const PREFACE_BYTES: usize = 24;
+/// The length of HTTP/2's connection preface (RFC 9113, section 3.4).
+const HELLO_BYTES: usize = 24;
 
 /// An accepted connection; its place is free again when it is dropped.
 pub struct Connection {
     stream: TcpStream,
-    preface: Option<Preface>,
+    /// Until it has said hello.
+    hello: Option<Hello>,
     _place: OwnedSemaphorePermit,
     _alive: Guard,
+}
+
+struct Hello {
+    missing: usize,
+    timeout: Pin<Box<Sleep>>,
 }
 
 /// Accepts connections, at most `max` at a time: a further one is closed at once, so that its client
@@ -49,12 +56,6 @@ pub fn incoming(
         gauge,
         pause: None,
     }
-}
-
-/// What has not come of a connection's preface.
-struct Preface {
-    missing: usize,
-    until: Pin<Box<Sleep>>,
 }
 
 struct Incoming {
@@ -80,7 +81,7 @@ impl Stream for Incoming {
                 // server around this stream would ask again at once.
                 Poll::Ready(Err(error)) => {
                     tracing::warn!(%error, "a client connection could not be accepted");
-                    self.pause = Some(Box::pin(time::sleep(ACCEPT_PAUSE)));
+                    self.pause = Some(Box::pin(tokio::time::sleep(ACCEPT_PAUSE)));
                     continue;
                 }
             };
@@ -92,12 +93,13 @@ impl Stream for Incoming {
                 tracing::debug!(%error, "no TCP_NODELAY");
             }
             let _alive = Guard::new(&self.gauge);
+            let hello = Hello {
+                missing: HELLO_BYTES,
+                timeout: Box::pin(tokio::time::sleep(HELLO_TIMEOUT)),
+            };
             return Poll::Ready(Some(Ok(Connection {
                 stream,
-                preface: Some(Preface {
-                    missing: PREFACE_BYTES,
-                    until: Box::pin(time::sleep(PREFACE_TIMEOUT)),
-                }),
+                hello: Some(hello),
                 _place: place,
                 _alive,
             })));
@@ -119,18 +121,20 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
+        let filled = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let Some(preface) = &mut self.preface else {
+        let Some(hello) = &mut self.hello else {
             return read;
         };
-        let came = buf.filled().len() - before;
-        preface.missing = preface.missing.saturating_sub(came);
-        if preface.missing == 0 {
-            self.preface = None;
-        } else if read.is_pending() && preface.until.as_mut().poll(cx).is_ready() {
-            let error = io::Error::new(io::ErrorKind::TimedOut, "no preface of HTTP/2 in time");
-            return Poll::Ready(Err(error));
+        if read.is_pending() {
+            return match hello.timeout.as_mut().poll(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            };
+        }
+        hello.missing = hello.missing.saturating_sub(buf.filled().len() - filled);
+        if hello.missing == 0 {
+            self.hello = None;
         }
         read
     }

@@ -133,11 +133,14 @@ impl Server {
             drained.cancel();
             tokio::time::sleep(LAST_FRAMES).await;
         };
-        tokio::select! {
+        let result = tokio::select! {
             result = serving => result,
             () = shutdown => Ok(()),
             () = sweeper => Ok(()),
-        }
+        };
+        // Nobody sweeps any more, and sessions know their registry.
+        self.service.registry.clear();
+        result
     }
 
     /// No new generations; returns when the running ones have ended, by themselves or by the grace,

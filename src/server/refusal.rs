@@ -16,6 +16,7 @@ pub struct Refusal {
     code: Code,
     class: Class,
     message: String,
+    ledger: Box<Ledger>,
 }
 
 impl Refusal {
@@ -67,7 +68,14 @@ impl Refusal {
             code,
             class,
             message: message.into(),
+            ledger: Box::default(),
         }
+    }
+
+    /// A refusal of what a generation had already been made for.
+    pub fn after(mut self, ledger: Ledger) -> Self {
+        self.ledger = Box::new(ledger);
+        self
     }
 
     /// The one frame and the status.
@@ -104,7 +112,7 @@ impl Refusal {
             verdict: Some(recovery::verdict(&failure, 0, "")),
             stopped_by: stopped_by.into(),
             safe_to_send_again: true,
-            ledger: Some(Ledger::default()),
+            ledger: Some(Ledger::clone(&self.ledger)),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the transport. What the client sends is read by a task of its own, whether or not it reads.
 
 use std::{
+    error::Error as _,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -200,6 +201,10 @@ fn on_frame(session: &Arc<Session>, rpc: u64, request: GenerateRequest) {
 
 /// Why a frame could not be read, if that is the client's doing and not the end of its RPC.
 pub(super) fn broken_frame(status: &Status) -> Option<&'static str> {
+    // Only the transport's errors have a source: a reset stream has codes of broken frames too.
+    if status.source().is_some() {
+        return None;
+    }
     match status.code() {
         Code::OutOfRange | Code::ResourceExhausted => Some("is larger than max_request_bytes"),
         Code::Internal | Code::InvalidArgument => Some("is not a GenerateRequest"),
@@ -228,7 +233,7 @@ fn violation(field: &str, reason: &str) -> Failure {
 }
 
 /// The end of an RPC whose generation died of a bug of ours.
-fn crashed(sequence: u64) -> (GenerateResponse, Status) {
+pub(super) fn crashed(sequence: u64) -> (GenerateResponse, Status) {
     let message = "redrive: internal error; the generation was lost";
     let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Admission, message);
     let failed = Failed {

@@ -267,21 +267,21 @@ impl Service {
                         "another RPC has attached to this generation",
                     ));
                 }
-                Polled::Next(_) | Polled::Crashed => {
-                    return Err(Status::unknown("redrive: internal error"));
-                }
+                Polled::Next(_) | Polled::Crashed => return Err(rpc::crashed(1).1),
             }
         }
         let generation_id = session.id.clone();
-        let response = CompleteResponse {
+        if whole.encoded_len() > MAX_COMPLETE_BYTES {
+            let message = "the message is larger than 3 MiB; use Generate";
+            let refusal = Refusal::of_class(Class::TooLarge, message);
+            return Err(refusal
+                .after(whole.ledger.unwrap_or_default())
+                .into_status());
+        }
+        Ok(CompleteResponse {
             generation_id,
             committed: Some(whole),
-        };
-        if response.encoded_len() > MAX_COMPLETE_BYTES {
-            let message = "the message is larger than 3 MiB; use Generate";
-            return Err(Refusal::of_class(Class::TooLarge, message).into_status());
-        }
-        Ok(response)
+        })
     }
 
     fn open_complete(

@@ -4,20 +4,21 @@
 use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
-    pin::Pin,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
     sync::{Arc, Weak},
     task::{Context, Poll},
+    thread,
     time::Duration,
 };
 
 use http::{HeaderMap, StatusCode};
 use tokio::time::Sleep;
 
-use super::Session;
+use super::{Session, Work};
 use crate::{
     protocol::Decoder,
     recovery::{Command, Event, Time, Upstream as Seen},
-    telemetry::GenerationObserver,
     upstream::{Exchange, Signal, Slot, SlotFuture},
     verdict::{self, Class, Failure, Origin, Stage, http::HttpEvidence},
 };
@@ -40,6 +41,33 @@ const REQUEST_ID_HEADERS: [&str; 4] = [
     "x-generation-id",
 ];
 
+/// Drives `session` until it is settled. A panic, which is a bug of ours, ends the generation and
+/// nothing else; the account of what was sent is the core's, and stays.
+pub(super) async fn drive(session: Arc<Session>, work: Work) {
+    let mut guard = CrashGuard(Arc::downgrade(&session));
+    let driver = Driver::new(Arc::clone(&session), work);
+    if contained(driver.run()).await.is_err() {
+        if !session.end_crashed() {
+            return;
+        }
+        Driver::new(session, Work::default()).run().await;
+    }
+    guard.disarm();
+}
+
+/// `work`, its panic caught.
+async fn contained(work: impl Future<Output = ()>) -> thread::Result<()> {
+    let mut work = pin!(work);
+    // What `work` holds is dropped; the session's lock tells whether the core was touched.
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
 /// Drives one session. See the contract in `recovery`.
 pub(super) struct Driver {
     pub(super) session: Arc<Session>,
@@ -53,10 +81,7 @@ pub(super) struct Driver {
     sleep: Pin<Box<Sleep>>,
     /// For when `sleep` is set.
     armed: Option<Time>,
-    /// Later drivers of a generation (for a client that attaches after its end) tell nothing.
-    pub(super) observer: Option<GenerationObserver>,
-    /// Declares the crash of a driver that unwinds.
-    guard: CrashGuard,
+    pub(super) work: Work,
 }
 
 struct Reservation {
@@ -90,8 +115,7 @@ struct ErrorBody {
 }
 
 impl Driver {
-    pub(super) fn new(session: Arc<Session>, observer: Option<GenerationObserver>) -> Self {
-        let guard = CrashGuard(Arc::downgrade(&session));
+    fn new(session: Arc<Session>, work: Work) -> Self {
         Self {
             started: session.environment.clock.now(),
             session,
@@ -102,16 +126,14 @@ impl Driver {
             signals: 0,
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
-            observer,
-            guard,
+            work,
         }
     }
 
-    pub(super) async fn run(mut self) {
+    async fn run(mut self) {
         while !self.carry_out() {
             poll_fn(|cx| self.poll_step(cx)).await;
         }
-        self.guard.disarm();
     }
 
     /// Carries out all commands; whether the work is done.
@@ -125,6 +147,7 @@ impl Driver {
                 let settled = self.commands.is_empty() && inner.core.is_settled();
                 if settled {
                     inner.driving = false;
+                    inner.release(&self.session.environment.memory);
                 }
                 (inner.core.poll_timeout(), settled)
             };
@@ -144,9 +167,7 @@ impl Driver {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Reserve { target } => {
-                if let Some(plan) = self.session.plan()
-                    && let Some(planned) = plan.targets.get(target)
-                {
+                if let Some(planned) = self.work.plan.targets.get(target) {
                     let slot = self
                         .session
                         .environment
@@ -183,10 +204,7 @@ impl Driver {
     }
 
     fn send(&mut self, attempt: u32, target: usize, credential: Option<usize>) {
-        let Some(plan) = self.session.plan() else {
-            return;
-        };
-        let Some(planned) = plan.targets.get(target) else {
+        let Some(planned) = self.work.plan.targets.get(target) else {
             return;
         };
         let slot = self.slot.take().filter(|(reserved, _)| *reserved == target);
@@ -331,10 +349,12 @@ impl Driver {
             .iter()
             .find_map(|name| headers.get(*name)?.to_str().ok());
         let request_id = request_id.map(|id| id.chars().take(256).collect::<String>());
-        let decoder = self.session.plan().and_then(|plan| {
-            let planned = plan.targets.get(target)?;
-            planned.decoder(plan.native_events)
-        });
+        let decoder = self
+            .work
+            .plan
+            .targets
+            .get(target)
+            .and_then(|planned| planned.decoder(self.work.plan.native_events));
         running.response = match decoder {
             Some(decoder) if status.is_success() => Response::Stream(decoder),
             _ => Response::Error(ErrorBody {
@@ -453,7 +473,7 @@ impl Driver {
     }
 }
 
-/// Tells the session when its driver unwinds, so that its RPC still gets an end.
+/// Tells the session when nothing drives it any more, so that its RPC still gets an end.
 struct CrashGuard(Weak<Session>);
 
 impl CrashGuard {

@@ -25,7 +25,6 @@ use crate::{
     recovery::{Event, Generation, Next, Time},
     telemetry::{GenerationObserver, SpanContext},
 };
-use driver::Driver;
 
 /// A running or kept generation.
 pub struct Session {
@@ -60,8 +59,6 @@ pub struct Parts {
 
 struct Inner {
     core: Generation,
-    /// Until it has ended: requests are large, and what is kept needs none.
-    plan: Option<Arc<Plan>>,
     /// The RPC that waits for a frame.
     client: Option<Waker>,
     /// The driver, while it waits.
@@ -71,10 +68,20 @@ struct Inner {
     /// changed without a command.
     nudged: bool,
     /// Until the first driver takes it.
-    observer: Option<GenerationObserver>,
+    work: Work,
     crashed: bool,
+    /// Nobody can attach any more.
+    forgotten: bool,
     /// What of the transcript is counted in the environment's memory.
     counted: usize,
+}
+
+/// What the first driver takes along and later ones (for a client that attaches after the end) do not
+/// have: a request is not kept for as long as a result.
+#[derive(Default)]
+struct Work {
+    plan: Plan,
+    observer: Option<GenerationObserver>,
 }
 
 /// What an RPC gets from its session.
@@ -99,13 +106,16 @@ impl Session {
         let span = observer.context();
         let inner = Inner {
             core,
-            plan: Some(Arc::new(plan)),
             client: None,
             driver: None,
             driving: false,
             nudged: false,
-            observer: Some(observer),
+            work: Work {
+                plan,
+                observer: Some(observer),
+            },
             crashed: false,
+            forgotten: false,
             counted: 0,
         };
         let inner = Mutex::new(inner);
@@ -160,8 +170,9 @@ impl Session {
         inner.nudged = true;
         if !inner.driving {
             inner.driving = true;
-            let driver = Driver::new(Arc::clone(self), inner.observer.take());
-            self.environment.spawn(driver.run());
+            let work = std::mem::take(&mut inner.work);
+            self.environment
+                .spawn(driver::drive(Arc::clone(self), work));
         }
         let rpc = inner.core.rpc();
         let wakers = [inner.driver.take(), inner.client.take()];
@@ -188,17 +199,6 @@ impl Session {
     /// How the generation failed, once it has.
     pub fn failed(&self) -> Option<Failed> {
         self.lock().core.failed().cloned()
-    }
-
-    /// What it sends, until it has ended.
-    fn plan(&self) -> Option<Arc<Plan>> {
-        self.lock().plan.clone()
-    }
-
-    /// Its terminal frame is there: nothing is sent any more, and from now on it is only kept.
-    fn ended(&self) {
-        self.lock().plan = None;
-        self.registry.ended(self);
     }
 
     /// What was committed, without the message, once it is.
@@ -229,7 +229,17 @@ impl Session {
         }
     }
 
-    /// The driver unwound: a bug of ours. Whoever waits is told so.
+    /// The driver unwound: a bug of ours, which ends the generation. `false` if the core itself
+    /// unwound, which is not to be asked again.
+    fn end_crashed(&self) -> bool {
+        let sound = !self.inner.is_poisoned();
+        if sound {
+            self.with_core(|now, core, environment| core.handle(now, Event::Crashed, environment));
+        }
+        sound
+    }
+
+    /// There is no driver any more and no end either: whoever waits is told so.
     fn crashed(&self) {
         let waker = {
             let mut inner = self.lock();
@@ -237,10 +247,17 @@ impl Session {
             inner.driving = false;
             inner.client.take()
         };
-        self.ended();
+        self.registry.ended(self);
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// Nobody can attach any more: the message goes as soon as nobody is given it.
+    fn forget(&self) {
+        let mut inner = self.lock();
+        inner.forgotten = true;
+        inner.release(&self.environment.memory);
     }
 
     /// Whether there is a terminal frame.
@@ -261,6 +278,15 @@ impl Inner {
         let over = memory.change(self.counted, bytes);
         self.counted = bytes;
         over
+    }
+
+    /// Drops the message if nobody will ask for it. An RPC that takes nothing holds its session for
+    /// as long as its connection lives, but not this.
+    fn release(&mut self, memory: &Memory) {
+        if self.forgotten && self.core.is_settled() {
+            self.core.drop_message();
+            self.count(memory);
+        }
     }
 }
 

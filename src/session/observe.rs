@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use super::driver::Driver;
+use super::{Work, driver::Driver};
 use crate::{recovery::Observation, telemetry::Attempt};
 
 impl Driver {
     pub(super) fn observe(&mut self, observation: Observation) {
         if observation == Observation::Ended {
             self.observe_end();
-            return self.session.ended();
+            return self.session.registry.ended(&self.session);
         }
-        let Some(observer) = &mut self.observer else {
+        let Work { plan, observer } = &mut self.work;
+        let Some(observer) = observer else {
             return;
         };
         match observation {
@@ -23,9 +24,7 @@ impl Driver {
                 target,
                 mode,
             } => {
-                if let Some(plan) = self.session.plan()
-                    && let Some(planned) = plan.targets.get(target)
-                {
+                if let Some(planned) = plan.targets.get(target) {
                     observer.attempt_started(&Attempt {
                         attempt,
                         target: &planned.name,
@@ -48,7 +47,7 @@ impl Driver {
     }
 
     fn observe_end(&mut self) {
-        let Some(observer) = self.observer.take() else {
+        let Some(observer) = self.work.observer.take() else {
             return;
         };
         let elapsed = self.elapsed();

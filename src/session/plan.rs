@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// The requests of a generation.
+#[derive(Default)]
 pub struct Plan {
     /// Whether the provider's own events are delivered too.
     pub native_events: bool,

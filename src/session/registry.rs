@@ -91,8 +91,9 @@ impl Registry {
                 let oldest = sessions.ended.pop_front();
                 oldest.and_then(|(_, id)| sessions.forget(&id))
             };
-            if oldest.is_none() {
-                return false;
+            match oldest {
+                Some(oldest) => oldest.forget(),
+                None => return false,
             }
         }
         true
@@ -117,13 +118,15 @@ impl Registry {
         sessions.running = sessions.running.saturating_sub(1);
         let until = self.environment.clock.now() + self.retention;
         sessions.ended.push_back((until, session.id.clone()));
-        let mut forgotten = None;
-        if sessions.ended.len() > MAX_KEPT {
-            let oldest = sessions.ended.pop_front();
-            forgotten = oldest.and_then(|(_, id)| sessions.forget(&id));
-        }
+        let oldest = match sessions.ended.len() > MAX_KEPT {
+            true => sessions.ended.pop_front(),
+            false => None,
+        };
+        let forgotten = oldest.and_then(|(_, id)| sessions.forget(&id));
         drop(sessions);
-        drop(forgotten);
+        if let Some(forgotten) = forgotten {
+            forgotten.forget();
+        }
         self.changed.notify_waiters();
         self.changed.notify_one();
     }
@@ -166,16 +169,9 @@ impl Registry {
         loop {
             let changed = self.changed.notified();
             let now = self.environment.clock.now();
-            let next = {
-                let mut sessions = self.lock();
-                while let Some((until, _)) = sessions.ended.front()
-                    && *until <= now
-                {
-                    let expired = sessions.ended.pop_front();
-                    expired.and_then(|(_, id)| sessions.forget(&id));
-                }
-                sessions.ended.front().map(|(until, _)| *until)
-            };
+            let (expired, next) = self.take_expired(now);
+            expired.iter().for_each(|session| session.forget());
+            drop(expired);
             match next {
                 Some(until) => {
                     tokio::time::sleep_until(self.environment.clock.instant(until)).await
@@ -183,6 +179,32 @@ impl Registry {
                 None => changed.await,
             }
         }
+    }
+
+    /// Those whose time has come, and when the next one's comes.
+    fn take_expired(&self, now: Time) -> (Vec<Arc<Session>>, Option<Time>) {
+        let mut sessions = self.lock();
+        let mut expired = Vec::new();
+        while let Some((until, _)) = sessions.ended.front()
+            && *until <= now
+        {
+            let session = sessions.ended.pop_front();
+            expired.extend(session.and_then(|(_, id)| sessions.forget(&id)));
+        }
+        let next = sessions.ended.front().map(|(until, _)| *until);
+        (expired, next)
+    }
+
+    /// Forgets all sessions; a drain stays.
+    pub fn clear(&self) {
+        let mut sessions = self.lock();
+        let forgotten = (
+            std::mem::take(&mut sessions.by_id),
+            std::mem::take(&mut sessions.by_request),
+            std::mem::take(&mut sessions.ended),
+        );
+        drop(sessions);
+        drop(forgotten);
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {

@@ -8,6 +8,8 @@
 pub mod chat;
 mod playback;
 mod script;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +25,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::playback::Playback;
@@ -34,6 +36,9 @@ const MAX_REQUEST: usize = 16 << 20;
 
 /// The most models whose requests are counted apart. Fixed; there are no answers for further ones.
 const MAX_MODELS: usize = 1024;
+
+/// The most connections at a time. Fixed; further ones wait.
+const MAX_CONNECTIONS: usize = 1024;
 
 /// A request that is to be answered.
 #[derive(Clone, Debug)]
@@ -81,9 +86,9 @@ impl Simulator {
         })
     }
 
-    /// What stands in a configuration as `base_url`.
-    pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+    /// Where it listens. Its API is below `/v1`.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// How many requests for `model` have come.
@@ -120,16 +125,23 @@ struct Desk {
 }
 
 async fn accept(listener: TcpListener, desk: Arc<Desk>, stop: CancellationToken) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     // A listener that fails for want of descriptors would fail again at once: it ends instead.
-    while let Ok((stream, _)) = listener.accept().await {
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await
+        && let Ok((stream, _)) = listener.accept().await
+    {
         let desk = Arc::clone(&desk);
         let service = service_fn(move |request| {
             let desk = Arc::clone(&desk);
             async move { Ok::<_, Infallible>(desk.respond(request).await) }
         });
         let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        // A script that cuts its stream is an error of the connection, and meant.
-        tokio::spawn(stop.clone().run_until_cancelled_owned(connection));
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            // A script that cuts its stream is an error of the connection, and meant.
+            let _ = stop.run_until_cancelled(connection).await;
+            drop(place);
+        });
     }
 }
 

@@ -19,6 +19,7 @@ use super::{Script, Step};
 pub(super) struct Playback {
     steps: vec::IntoIter<Step>,
     pause: Option<Pin<Box<Sleep>>>,
+    cutting: bool,
 }
 
 /// The response whose body plays `script`.
@@ -26,6 +27,7 @@ pub(super) fn response(script: Script) -> Response<Playback> {
     let mut response = Response::new(Playback {
         steps: script.steps.into_iter(),
         pause: None,
+        cutting: false,
     });
     *response.status_mut() = script.status;
     *response.headers_mut() = script.headers;
@@ -56,9 +58,16 @@ impl Body for Playback {
                     self.steps = vec![Step::Hang].into_iter();
                     return Poll::Pending;
                 }
-                Some(Step::Cut) => {
+                Some(Step::Cut) if self.cutting => {
                     let error = io::Error::new(io::ErrorKind::ConnectionAborted, "as scripted");
                     return Poll::Ready(Some(Err(error)));
+                }
+                // hyper drops what it has not flushed, and flushes when nothing more is there.
+                Some(Step::Cut) => {
+                    self.cutting = true;
+                    self.steps = vec![Step::Cut].into_iter();
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
             }
         }

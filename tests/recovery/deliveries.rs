@@ -74,8 +74,12 @@ fn a_reset_drops_what_was_not_delivered() {
     script.fail(reset());
     script.read();
     assert_eq!(
-        script.told()[2..4],
-        ["delta 1.0 \"Hel\"", "reset 1 transport wait=1s"]
+        script.told()[2..],
+        [
+            "delta 1.0 \"Hel\"",
+            "reset 1 transport wait=1s",
+            "waiting backoff 1s",
+        ]
     );
 }
 

@@ -307,6 +307,36 @@ async fn kept_results_are_given_up_before_running_work_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_never_reads_holds_no_message() {
+    // Given up by its client before it is forgotten, and the other way round.
+    for idle in ["20s", "120s"] {
+        let idle = format!("client_idle: {idle}\n    models:");
+        let bench = Bench::configured(&CONFIG.replace("models:", &idle)).await;
+        let piece = "x".repeat(100_000);
+        bench.provider.then(stream().pieces(20, &piece).complete());
+        let rpc = bench.generate(start()).await;
+        tokio::time::sleep(secs(10)).await;
+        assert!(bench.metric("redrive_transcript_bytes") > 2_000_000.0);
+        tokio::time::sleep(secs(300)).await;
+        assert_eq!(bench.metric("redrive_transcript_bytes"), 0.0);
+        rpc.vanish();
+        bench.finish().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_result_does_not_keep_its_request() {
+    let bench = Bench::start().await;
+    bench.provider.then(answer("Hello"));
+    bench.generate(start_as("r")).await.end().await;
+    settle().await;
+    assert!(bench.provider.body_was_let_go(0));
+    let again = bench.first(attach_by_request("r")).await.end().await;
+    assert_eq!(again.message(), "Hello");
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn keepalives_are_told_at_once_and_then_every_ten_seconds() {
     let bench = Bench::start().await;
     let script = stream().text("a").keepalives(secs(30), secs(5)).text("b");

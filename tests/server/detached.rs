@@ -142,6 +142,33 @@ async fn what_the_displaced_one_still_sends_is_not_heard() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_displaced_one_that_reads_nothing_is_not_heard_either() {
+    let bench = Bench::start().await;
+    let script = stream().pieces(20, &"x".repeat(100_000));
+    bench.provider.then(script.wait(secs(20)).complete());
+    let mut first = bench.generate(start()).await;
+    let id = first.id().await;
+    // Its window fills, so that the server cannot tell it that it was displaced.
+    tokio::time::sleep(secs(1)).await;
+    let channel = bench.connect().await;
+    let mut second = rpc::open(&channel, None).await;
+    second.send(attach_to(&id));
+    second.text().await;
+    for frame in [
+        effects(9999),
+        cancel("not mine any more"),
+        generate(start()),
+    ] {
+        first.send(frame);
+    }
+    settle().await;
+    assert_eq!(second.end().await.message().len(), 2_000_000);
+    assert_eq!(first.end().await.code(), Code::Aborted);
+    drop(channel);
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_attach_drops_what_was_void_and_names_the_current_attempt() {
     let bench = Bench::start().await;
     bench

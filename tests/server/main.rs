@@ -9,11 +9,17 @@
     reason = "tests call the server as clients do, and read the clock that they pause"
 )]
 
+mod chaos;
+mod complete;
 mod delivery;
 mod detached;
+mod draining;
 mod effects;
 mod leaving;
+mod native;
 mod opening;
+mod providers;
 mod refusals;
 #[path = "../support/mod.rs"]
 mod support;
+mod timers;

@@ -5,6 +5,8 @@ use tonic::Code;
 
 use crate::support::*;
 
+const GENERATE: &str = "redrive.v1.GenerationService/Generate";
+
 #[tokio::test(start_paused = true)]
 async fn headers_go_out_before_the_provider_answers_and_before_the_first_frame() {
     let bench = Bench::start().await;
@@ -151,7 +153,7 @@ async fn a_client_that_goes_away_before_its_first_frame_leaves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn bytes_that_are_no_frame_are_refused_by_name() {
     let bench = Bench::start().await;
-    let answer = raw::generate(&bench, b"\x00\x00\x00\x00\x03\xff\xff\xff", None).await;
+    let answer = raw::call(&bench, GENERATE, b"\x00\x00\x00\x00\x03\xff\xff\xff").await;
     assert_eq!(answer.status, Code::InvalidArgument as i32);
     assert!(answer.message.starts_with("frame"), "{}", answer.message);
     bench.finish().await;

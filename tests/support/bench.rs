@@ -5,7 +5,7 @@ use std::{
     io,
     path::Path,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex},
     task::{Context, Poll},
     time::Duration,
 };
@@ -63,8 +63,8 @@ pub struct Bench {
     pub server: Arc<Server>,
     /// Cancelled to drain.
     pub drain: CancellationToken,
-    pub serving: JoinHandle<()>,
-    channel: Channel,
+    serving: Mutex<Option<JoinHandle<()>>>,
+    channel: Option<Channel>,
     connections: mpsc::UnboundedSender<io::Result<Pipe>>,
     tasks_before: usize,
 }
@@ -106,13 +106,13 @@ impl Bench {
                 server.serve(incoming, drain.clone(), drain).await.unwrap();
             })
         };
-        let channel = connect(&connections, &telemetry).await;
+        let channel = Some(connect(&connections, &telemetry).await);
         Bench {
             provider,
             telemetry,
             server,
             drain,
-            serving,
+            serving: Mutex::new(Some(serving)),
             channel,
             connections,
             tasks_before,
@@ -131,12 +131,12 @@ impl Bench {
 
     /// The connection of the calls below.
     pub fn channel(&self) -> &Channel {
-        &self.channel
+        self.channel.as_ref().unwrap()
     }
 
     /// Opens a stream and sends nothing.
     pub async fn open(&self) -> Rpc {
-        rpc::open(&self.channel, None).await
+        rpc::open(self.channel(), None).await
     }
 
     pub async fn generate(&self, start: Start) -> Rpc {
@@ -151,14 +151,14 @@ impl Bench {
     }
 
     pub async fn generate_within(&self, deadline: Duration, start: Start) -> Rpc {
-        let rpc = rpc::open(&self.channel, Some(deadline)).await;
+        let rpc = rpc::open(self.channel(), Some(deadline)).await;
         rpc.send(Frame::Start(start));
         rpc
     }
 
     pub async fn complete(&self, start: Start) -> Result<CompleteResponse, Status> {
-        let mut client =
-            GenerationServiceClient::new(self.channel.clone()).max_decoding_message_size(16 << 20);
+        let mut client = GenerationServiceClient::new(self.channel().clone())
+            .max_decoding_message_size(16 << 20);
         let request = CompleteRequest { start: Some(start) };
         client
             .complete(request)
@@ -171,20 +171,32 @@ impl Bench {
         metric(&self.telemetry, name)
     }
 
+    /// Returns when the server has drained.
+    pub async fn serving_ends(&self) {
+        let serving = self.serving.lock().unwrap().take();
+        let Some(serving) = serving else { return };
+        let ends = time::timeout(Duration::from_secs(3600), serving).await;
+        ends.expect("the server does not end").unwrap();
+    }
+
     /// Everything is back to where it was before the test.
-    pub async fn finish(self) {
-        drop(self.channel);
+    pub async fn finish(mut self) {
+        self.channel = None;
         // What ended is kept for a while; connections close.
         time::sleep(RETENTION + Duration::from_secs(5)).await;
-        assert_at_rest(&self.telemetry);
+        if self.serving.lock().unwrap().is_some() {
+            assert_at_rest(&self.telemetry);
+            self.drain.cancel();
+            self.serving_ends().await;
+        }
         self.provider.assert_at_rest();
-        self.drain.cancel();
-        drop(self.connections);
-        time::timeout(Duration::from_secs(3600), self.serving)
-            .await
-            .expect("the server does not end")
-            .unwrap();
+        // Every request in the provider's log is a send in ours.
+        let text = self.telemetry.render_metrics().unwrap();
+        let counted = series(&text, "redrive_sends_total").sum::<f64>();
+        let received = self.provider.may_have_received();
+        assert_eq!(counted, received as f64, "sends");
         drop(self.server);
+        assert_at_rest(&self.telemetry);
         time::sleep(Duration::from_secs(1)).await;
         let tasks = Handle::current().metrics().num_alive_tasks();
         assert_eq!(tasks, self.tasks_before, "tasks of the runtime");
@@ -216,14 +228,17 @@ pub fn metric(telemetry: &Telemetry, name: &str) -> f64 {
 
 /// The sum of all series of `name`; there must be one.
 pub fn sum_of(text: &str, name: &str) -> f64 {
-    let series = text.lines().filter(|line| {
+    assert!(series(text, name).next().is_some(), "no {name} in {text}");
+    series(text, name).sum()
+}
+
+/// The values of all series of `name`.
+fn series(text: &str, name: &str) -> impl Iterator<Item = f64> {
+    let lines = text.lines().filter(move |line| {
         let rest = line.strip_prefix(name);
         rest.is_some_and(|rest| rest.starts_with([' ', '{']))
     });
-    let values = series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap());
-    let values: Vec<f64> = values.collect();
-    assert!(!values.is_empty(), "no {name} in {text}");
-    values.iter().sum()
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
 }
 
 /// Lets everything that can happen now happen, without time passing.

@@ -47,7 +47,11 @@ pub fn check(frames: &[GenerateResponse], seen: Seen<'_>) {
     for (index, response) in frames.iter().enumerate() {
         assert_eq!(response.sequence, index as u64 + 1, "sequence");
         let size = response.encoded_len();
-        let unsplit = matches!(&response.frame, Some(Frame::Committed(c)) if is_one_call(c));
+        let unsplit = match &response.frame {
+            Some(Frame::Committed(committed)) => is_one_call(committed),
+            Some(Frame::Delta(delta)) => matches!(delta.content, Some(Content::NativeEvent(_))),
+            _ => false,
+        };
         assert!(size < 1 << 20 || unsplit, "a frame of {size} bytes");
         assert!(size < (3 << 20) + (1 << 16), "a frame of {size} bytes");
         shown.take(response.frame.as_ref().expect("a frame without content"));
@@ -92,6 +96,8 @@ struct Shown {
     blocks: BTreeMap<u32, Piece>,
     /// The attempt that the blocks are of.
     previewed: u32,
+    /// Native events of it were shown.
+    native: bool,
     had_delta: bool,
     parts: u32,
     message: Vec<Piece>,
@@ -132,7 +138,8 @@ impl Shown {
             Frame::Waiting(_) | Frame::Progress(_) => {}
             Frame::AttemptStarted(started) => {
                 assert!(started.attempt > self.attempt, "attempts go up");
-                assert!(self.blocks.is_empty(), "void before new: {:?}", self.blocks);
+                let void = self.blocks.is_empty() && !self.native;
+                assert!(void, "void before new: {:?}", self.blocks);
                 self.attempt = started.attempt;
             }
             Frame::Delta(delta) => {
@@ -146,7 +153,9 @@ impl Shown {
                     reset.attempt, self.previewed,
                     "a reset of what was not shown"
                 );
-                assert!(!self.blocks.is_empty(), "a reset of nothing");
+                let shown = self.native || !self.blocks.is_empty();
+                assert!(shown, "a reset of nothing");
+                self.native = false;
                 assert!(reset.verdict.is_some(), "a reset without a reason");
                 self.blocks.clear();
             }
@@ -156,6 +165,10 @@ impl Shown {
     }
 
     fn add(&mut self, block: u32, content: &Content) {
+        if let Content::NativeEvent(_) = content {
+            self.native = true;
+            return;
+        }
         if let Content::ToolCall(start) = content {
             let call = Piece::Call {
                 id: start.id.clone(),

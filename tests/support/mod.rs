@@ -1,11 +1,11 @@
 //! What the server's tests share: a whole sidecar with a client and a provider that play scripts, a
 //! check that every RPC goes through, and a count of what is left at the end.
 //!
-//! Two benches. [`bench`] runs on a paused clock: gRPC over in-memory pipes, the provider scripted at
-//! the upstream seam, so that ten minutes of silence take no time and sockets play no part.
-//! [`sockets`] runs in real time, for what needs sockets (listed in `REAL_TIME.md` beside the tests).
+//! [`bench`] runs on a paused clock: gRPC over in-memory pipes, the provider scripted at the upstream
+//! seam, so that ten minutes of silence take no time and sockets play no part. What needs sockets has a
+//! bench of its own in `tests/server_sockets`, in real time (`tests/REAL_TIME.md`).
 
-#![allow(dead_code, reason = "each test crate uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test crate uses its part")]
 
 pub mod bench;
 pub mod chat;

@@ -178,6 +178,8 @@ pub struct Received {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub at: Instant,
+    /// The door said that the request may have left.
+    pub sent: bool,
     pub fate: Fate,
     pub ended_at: Option<Instant>,
 }
@@ -186,8 +188,13 @@ pub struct Received {
 #[derive(Clone)]
 pub struct Provider(Arc<Shared>);
 
+/// Makes the next script.
+type Maker = Box<dyn FnMut() -> Script + Send>;
+
 struct Shared {
     scripts: Mutex<VecDeque<Script>>,
+    /// Where scripts come from when there are none.
+    maker: Mutex<Option<Maker>>,
     received: Mutex<Vec<Received>>,
     slots: Arc<Semaphore>,
     max_slots: usize,
@@ -199,6 +206,7 @@ impl Provider {
     pub fn new(max_slots: usize) -> Provider {
         Provider(Arc::new(Shared {
             scripts: Mutex::default(),
+            maker: Mutex::default(),
             received: Mutex::default(),
             slots: Arc::new(Semaphore::new(max_slots)),
             max_slots,
@@ -211,6 +219,11 @@ impl Provider {
     pub fn then(&self, script: Script) -> &Provider {
         self.0.scripts.lock().unwrap().push_back(script);
         self
+    }
+
+    /// What it does with every further send.
+    pub fn always(&self, make: impl FnMut() -> Script + Send + 'static) {
+        *self.0.maker.lock().unwrap() = Some(Box::new(make));
     }
 
     /// From now on nobody may wait for a connection.
@@ -229,6 +242,16 @@ impl Provider {
 
     pub fn fates(&self) -> Vec<Fate> {
         self.received().iter().map(|send| send.fate).collect()
+    }
+
+    /// How many sends may have reached it.
+    pub fn may_have_received(&self) -> usize {
+        self.received().iter().filter(|send| send.sent).count()
+    }
+
+    /// Whether nobody but its record has the body of a send any more.
+    pub fn body_was_let_go(&self, index: usize) -> bool {
+        self.0.received.lock().unwrap()[index].body.is_unique()
     }
 
     /// How long the time was between one send's end (or start) and the next one's start.
@@ -274,6 +297,7 @@ impl Upstream for Provider {
         request: Request,
     ) -> Box<dyn Exchange> {
         let script = self.0.scripts.lock().unwrap().pop_front();
+        let script = script.or_else(|| self.0.maker.lock().unwrap().as_mut().map(|make| make()));
         let mut received = self.0.received.lock().unwrap();
         received.push(Received {
             provider: endpoint.name.clone(),
@@ -281,6 +305,7 @@ impl Upstream for Provider {
             headers: request.headers,
             body: request.body,
             at: Instant::now(),
+            sent: false,
             fate: Fate::Running,
             ended_at: None,
         });
@@ -339,7 +364,10 @@ impl Exchange for Played {
                     continue;
                 }
                 Some(Step::Panic) => panic!("a bug of ours, on purpose"),
-                Some(Step::Sent) => Signal::Sent,
+                Some(Step::Sent) => {
+                    self.shared.received.lock().unwrap()[self.index].sent = true;
+                    Signal::Sent
+                }
                 Some(Step::Head(status, headers)) => Signal::Head { status, headers },
                 Some(Step::Data(bytes)) => Signal::Data(bytes),
                 Some(Step::End) => {

@@ -13,6 +13,7 @@ use super::bench::Bench;
 pub struct Answer {
     pub status: i32,
     pub message: String,
+    pub body: Vec<u8>,
 }
 
 /// A connection, which ends when this is dropped.
@@ -47,9 +48,14 @@ impl Connection {
     }
 
     pub fn generate(&mut self) -> Stream {
+        self.call("redrive.v1.GenerationService/Generate")
+    }
+
+    /// Opens a stream of any method.
+    pub fn call(&mut self, method: &str) -> Stream {
         let request = Request::builder()
             .method(Method::POST)
-            .uri("http://sidecar.test/redrive.v1.GenerationService/Generate")
+            .uri(format!("http://sidecar.test/{method}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
             .body(())
@@ -73,23 +79,23 @@ pub fn start(start: &Start) -> Bytes {
     framed(&frame.encode_to_vec())
 }
 
-/// Sends `body` on one `Generate` stream and reads its end.
-pub async fn generate(bench: &Bench, body: &[u8], reset: Option<h2::Reason>) -> Answer {
+/// Sends `body` on one stream of `method`, half-closes it and reads to its end.
+pub async fn call(bench: &Bench, method: &str, body: &[u8]) -> Answer {
     let mut connection = Connection::open(bench).await;
-    let mut stream = connection.generate();
+    let mut stream = connection.call(method);
     stream
         .send
-        .send_data(Bytes::copy_from_slice(body), false)
+        .send_data(Bytes::copy_from_slice(body), true)
         .unwrap();
-    if let Some(reason) = reset {
-        stream.send.send_reset(reason);
+    let (head, mut responses) = stream.response.await.unwrap().into_parts();
+    let mut body = Vec::new();
+    while let Some(data) = responses.data().await {
+        let data = data.unwrap();
+        body.extend_from_slice(&data);
+        let _ = responses.flow_control().release_capacity(data.len());
     }
-    let mut body = stream.response.await.unwrap().into_body();
-    while let Some(data) = body.data().await {
-        let length = data.unwrap().len();
-        let _ = body.flow_control().release_capacity(length);
-    }
-    let trailers = body.trailers().await.unwrap().unwrap();
+    // A response without a body has its status in its head.
+    let trailers = responses.trailers().await.unwrap().unwrap_or(head.headers);
     let text = |name: &str| {
         trailers
             .get(name)
@@ -99,5 +105,6 @@ pub async fn generate(bench: &Bench, body: &[u8], reset: Option<h2::Reason>) -> 
     Answer {
         status: text("grpc-status").parse().unwrap(),
         message: text("grpc-message"),
+        body,
     }
 }

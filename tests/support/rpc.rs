@@ -123,6 +123,24 @@ impl Rpc {
         self.frames.last().map_or(0, |frame| frame.sequence)
     }
 
+    /// The next frame, or nothing at the end.
+    pub async fn next(&mut self) -> Option<Frame> {
+        match self.message().await {
+            Ok(Some(response)) => {
+                self.frames.push(response.clone());
+                response.frame
+            }
+            Ok(None) => self.at_end(None),
+            Err(status) => self.at_end(Some(&status)),
+        }
+    }
+
+    fn at_end(&mut self, status: Option<&Status>) -> Option<Frame> {
+        self.ended = true;
+        check(&self.frames, Seen::Ended(status));
+        None
+    }
+
     /// Reads to the end.
     pub async fn end(mut self) -> Ended {
         let status = loop {
@@ -132,8 +150,7 @@ impl Rpc {
                 Err(status) => break Some(status),
             }
         };
-        self.ended = true;
-        check(&self.frames, Seen::Ended(status.as_ref()));
+        self.at_end(status.as_ref());
         Ended {
             frames: std::mem::take(&mut self.frames),
             status,
@@ -231,6 +248,15 @@ impl Ended {
             _ => None,
         });
         texts.collect()
+    }
+}
+
+/// The end that `frames` show, in a word.
+pub fn end_of(frames: &[GenerateResponse]) -> String {
+    match frames.last().and_then(|last| last.frame.as_ref()) {
+        Some(Frame::Committed(committed)) if committed.r#final => "Committed".to_owned(),
+        Some(Frame::Failed(failed)) => format!("{:?}", failed.verdict.clone().unwrap().class()),
+        _ => "None".to_owned(),
     }
 }
 

@@ -13,9 +13,15 @@ use std::{
 
 use bytes::Bytes;
 use clap::Args;
-use tokio::io::AsyncReadExt;
+use tokio::{
+    io::AsyncReadExt,
+    signal::unix::{self, SignalKind},
+};
 
-use super::terminal::{self, View};
+use super::{
+    INTERRUPTED,
+    terminal::{self, View},
+};
 use scenes::Scene;
 use stage::Stage;
 
@@ -26,12 +32,11 @@ const MAX_RECORDING: u64 = 16 << 20;
 ///
 /// A sidecar, a small provider that does as it is told, and a client, in this process and over
 /// loopback sockets: no network, no files, no keys, and nothing that a running sidecar would notice.
-/// It takes about 15 seconds. Four scenes, and after each its ledger, the account of what was sent:
+/// It takes about 15 seconds.
 ///
-///   1. a healthy stream
-///   2. a stream that falls silent: the timer, the reset, the replay, the commit
-///   3. a 429 whose Retry-After is honoured
-///   4. a dead target, and its fallback
+/// Four scenes: a healthy stream; a stream that falls silent, with the timer, the reset, the replay
+/// and the commit; a 429 whose Retry-After is honoured; a dead target and its fallback. After each
+/// its ledger, the account of what was sent.
 ///
 /// Preview is dim, void text is struck through, committed text is plain; in a pipe void text stands
 /// between ~~ and ~~. The demo checks itself: exit status 1 if a scene does not end as it should.
@@ -67,16 +72,20 @@ pub enum DemoError {
 
 /// Plays it on standard output; returns the exit code.
 pub async fn run(args: DemoArgs) -> ExitCode {
-    let mut view = View::new(stdout(), terminal::look_of_stdout());
-    let end = tokio::select! {
-        end = play(&args, &mut view) => end,
-        _ = tokio::signal::ctrl_c() => {
-            println!();
-            return ExitCode::from(130);
+    let end = async {
+        // Before anything is played: from here on Ctrl-C is ours.
+        let mut interrupt = unix::signal(SignalKind::interrupt())?;
+        let mut view = View::new(stdout(), terminal::look_of_stdout());
+        tokio::select! {
+            end = play(&args, &mut view) => end.map(|()| ExitCode::SUCCESS),
+            _ = interrupt.recv() => {
+                writeln!(stdout())?;
+                Ok(ExitCode::from(INTERRUPTED))
+            }
         }
     };
-    match end {
-        Ok(()) => ExitCode::SUCCESS,
+    match end.await {
+        Ok(code) => code,
         Err(DemoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -109,7 +118,7 @@ pub async fn play(args: &DemoArgs, view: &mut View<impl Write>) -> Result<(), De
     introduce(view, &stage)?;
     for (number, scene) in (1..).zip(&scenes) {
         view.heading(&format!("{number}. {}", scene.title))?;
-        view.say(&scene.look_for)?;
+        view.say(scene.look_for)?;
         tokio::time::sleep(reading).await;
         let complaints = stage.play(scene, view).await?;
         if !complaints.is_empty() {

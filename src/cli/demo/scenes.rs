@@ -15,7 +15,7 @@ pub(super) struct Scene {
     /// Its heading.
     pub title: &'static str,
     /// What teaches the reader to see it.
-    pub look_for: String,
+    pub look_for: &'static str,
     /// The route that is asked for; also the model by which the provider knows it.
     pub route: &'static str,
     /// What the provider does, one request after the other; the last script repeats.
@@ -48,10 +48,8 @@ fn healthy(pace: Duration) -> Scene {
                         the provider's own word that they are complete.";
     Scene {
         title: "A healthy stream",
-        look_for:
-            "What comes is preview (dim, if this is a terminal) until the provider has proven \
-                   that it is complete.\nThen it is committed: final, and plain."
-                .to_owned(),
+        look_for: "What comes is preview (dim on a terminal) until the provider has proven that it\n\
+                   is complete. Then it is committed: final, and plain.",
         route: "healthy",
         scripts: vec![chat::answer("healthy", TEXT, pace)],
         message: Some(TEXT),
@@ -65,10 +63,9 @@ fn stall(pace: Duration) -> Scene {
                         log: all ships passed.";
     Scene {
         title: "A stream that falls silent",
-        look_for: "The connection stays open, but nothing comes. The timer `inter_delta` (here 1 s) \
-                   notices.\nWhat was shown becomes void, and only then the replay is shown: the two \
-                   never mix."
-            .to_owned(),
+        look_for: "The connection stays open, but nothing comes any more. The timer inter_delta\n\
+                   (here 1.5 s) notices. What was shown becomes void, and only then the replay is\n\
+                   shown: the two never mix.",
         route: "stalls",
         scripts: vec![
             chat::beginning("stalls", BROKEN, pace).then(Step::Hang),
@@ -90,10 +87,8 @@ fn limited(pace: Duration) -> Scene {
     );
     Scene {
         title: "A 429 whose Retry-After is honoured",
-        look_for:
-            "The provider refuses with `retry-after: 1`. The sidecar tells that it waits, and \
-                   waits 1 s, not less.\nNothing was shown, so nothing has to be reset."
-                .to_owned(),
+        look_for: "The provider refuses with `retry-after: 1`. The sidecar says that it waits, and\n\
+                   waits 1 s, not less. Nothing was shown, so nothing has to be reset.",
         route: "limited",
         scripts: vec![
             too_many.with_header(header::RETRY_AFTER, "1"),
@@ -114,10 +109,9 @@ fn dead(pace: Duration) -> Scene {
     const TEXT: &str = "The first address was silent; this answer came from the second.";
     Scene {
         title: "A dead target, and its fallback",
-        look_for: "The route's first target refuses connections. It is tried twice, then the next \
-                   one has its turn.\nThe ledger proves that nothing was sent to the dead one: \
-                   executed `no`."
-            .to_owned(),
+        look_for: "The route's first target refuses connections. It is tried twice, then the next\n\
+                   one has its turn. The ledger proves that the dead one was sent nothing:\n\
+                   executed is no.",
         route: "fallback",
         scripts: vec![chat::answer("fallback", TEXT, pace)],
         message: Some(TEXT),
@@ -138,9 +132,8 @@ impl Scene {
         let pace = pace.min(LONGEST / events.max(1));
         Self {
             title: "A recorded stream",
-            look_for: "The recording is what the provider answers; the sidecar cannot tell the \
-                       difference."
-                .to_owned(),
+            look_for: "The recording is what the provider answers; the sidecar cannot tell the\n\
+                   difference.",
             route: "healthy",
             scripts: vec![Script::recording(&recording, pace)],
             message: None,

@@ -1,15 +1,17 @@
 //! The three of the demo: provider, sidecar, client.
 
 use std::{
-    io::Write,
+    io::{self, Write},
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::{
     net::{TcpListener, TcpSocket},
     task::JoinHandle,
+    time,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
@@ -22,12 +24,21 @@ use crate::{
     },
     clock::Clock,
     config::{Config, Process},
-    proto::{Conversation, Message, Part, Role, Start, generate_request, part, start::Input},
+    proto::{
+        Conversation, Message, Part, RecoveryOptions, Role, Start, generate_request, part,
+        start::Input,
+    },
     server::{self, Server},
     simulator::{Asked, Script, Simulator, chat},
     telemetry::Telemetry,
     upstream::http::Door,
 };
+
+/// What the sidecar runs on, but for the ports.
+const YAML: &str = include_str!("demo.yaml");
+
+/// A scene that lasts longer has gone wrong.
+const LONGEST_SCENE: Duration = Duration::from_secs(20);
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -52,7 +63,9 @@ impl Stage {
         let provider = Simulator::start(move |asked| choose(&scripts, asked)).await?;
         let dead = TcpSocket::new_v4()?;
         dead.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let yaml = yaml(&provider.base_url(), dead.local_addr()?);
+        let yaml = YAML
+            .replace("PROVIDER", &provider.address().to_string())
+            .replace("DEAD", &dead.local_addr()?.to_string());
         let config = Config::parse(&yaml, Path::new("demo.yaml"), &Process)?;
         let drain = CancellationToken::new();
         let (address, sidecar) = start_sidecar(config, drain.clone()).await?;
@@ -79,18 +92,25 @@ impl Stage {
         view: &mut View<impl Write>,
     ) -> Result<Vec<String>, DemoError> {
         let mut witness = Witness::default();
-        let start = generate_request::Frame::Start(start(scene.route));
+        let start = generate_request::Frame::Start(start(scene));
         let status = |status: tonic::Status| DemoError::Stage(Box::new(status));
         let mut stream = Stream::open(self.channel.clone(), start)
             .await
             .map_err(status)?;
-        // After a terminal `Failed` comes its status, which says nothing new.
-        while let Ok(Some(response)) = stream.next().await {
-            let Some(frame) = response.frame else {
-                continue;
-            };
-            witness.saw(&frame);
-            view.frame(&frame)?;
+        let frames = async {
+            // After a terminal `Failed` comes its status, which says nothing new.
+            while let Ok(Some(response)) = stream.next().await {
+                let Some(frame) = response.frame else {
+                    continue;
+                };
+                witness.saw(&frame);
+                view.frame(&frame)?;
+            }
+            Ok::<_, io::Error>(())
+        };
+        // One that does not end is complained of below: it was not committed.
+        if let Ok(shown) = time::timeout(LONGEST_SCENE, frames).await {
+            shown?;
         }
         view.ledger(&witness.ledger)?;
         let requests = self.provider.requests(scene.route);
@@ -113,7 +133,8 @@ impl Stage {
 /// The script of the `nth` request for a route.
 fn choose(scripts: &[(&'static str, Vec<Script>)], asked: &Asked) -> Script {
     let scripts = scripts.iter().find(|(route, _)| *route == asked.model);
-    let script = scripts.and_then(|(_, scripts)| scripts.get(asked.nth - 1).or(scripts.last()));
+    let script = scripts
+        .and_then(|(_, scripts)| scripts.get(asked.nth.saturating_sub(1)).or(scripts.last()));
     let unknown = || chat::error(http::StatusCode::NOT_FOUND, "no such model");
     script.cloned().unwrap_or_else(unknown)
 }
@@ -134,32 +155,7 @@ async fn start_sidecar(
     Ok((address, serving))
 }
 
-fn yaml(base_url: &str, dead: SocketAddr) -> String {
-    format!(
-        "\
-listen: {{grpc: \"127.0.0.1:0\", public: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}}   # any free ports
-providers:
-  provider: {{protocol: openai_chat, base_url: \"{base_url}\"}}
-  dead: {{protocol: openai_chat, base_url: \"http://{dead}/v1\"}}   # nobody listens there
-routes:
-  healthy:
-    targets: [{{provider: provider, model: healthy}}]
-  stalls:
-    targets: [{{provider: provider, model: stalls}}]
-    timers: {{inter_delta: 1s}}                       # the longest silence between two events
-    recovery: {{backoff: {{base: 300ms}}}}
-  limited:
-    targets: [{{provider: provider, model: limited}}]
-  fallback:
-    targets:
-      - {{provider: dead, model: fallback}}
-      - {{provider: provider, model: fallback}}       # next, when the failure says so
-    recovery: {{backoff: {{base: 300ms}}}}
-"
-    )
-}
-
-fn start(route: &str) -> Start {
+fn start(scene: &Scene) -> Start {
     let prompt = Part {
         part: Some(part::Part::Text("Tell me something.".to_owned())),
     };
@@ -168,7 +164,12 @@ fn start(route: &str) -> Start {
         parts: vec![prompt],
     };
     Start {
-        route: route.to_owned(),
+        route: scene.route.to_owned(),
+        // A scene that goes wrong ends, instead of going on as long as a route may.
+        recovery: Some(RecoveryOptions {
+            max_attempts: u32::try_from(scene.attempts.len()).ok(),
+            ..RecoveryOptions::default()
+        }),
         input: Some(Input::Conversation(Conversation {
             messages: vec![message],
             ..Conversation::default()

@@ -38,7 +38,7 @@ pub enum ConnectError {
     },
 }
 
-/// Connects to the sidecar at `address` (`http://HOST:PORT`).
+/// Connects to the sidecar at `address` (`http://HOST:PORT`, or just `HOST:PORT`).
 ///
 /// # Errors
 /// If it cannot be reached.
@@ -47,11 +47,14 @@ pub enum ConnectError {
     reason = "the terminal client calls a sidecar, never a provider: its door accounts for what is sent"
 )]
 pub async fn connect(address: &str) -> Result<Channel, ConnectError> {
-    let endpoint =
-        Endpoint::from_shared(address.to_owned()).map_err(|error| ConnectError::Address {
-            address: address.to_owned(),
-            reason: error.to_string(),
-        })?;
+    let url = match address.contains("://") {
+        true => address.to_owned(),
+        false => format!("http://{address}"),
+    };
+    let endpoint = Endpoint::from_shared(url).map_err(|error| ConnectError::Address {
+        address: address.to_owned(),
+        reason: error.to_string(),
+    })?;
     endpoint.connect().await.map_err(|error| {
         let cause = std::error::Error::source(&error);
         ConnectError::Connect {

@@ -7,12 +7,12 @@ use crate::{
 };
 
 const HEAD: [&str; 7] = [
-    "attempt",
+    "#",
     "target",
     "executed",
     "verdict",
-    "waited before",
-    "tokens out",
+    "wait",
+    "tokens",
     "first token",
 ];
 
@@ -38,7 +38,7 @@ fn row(entry: &LedgerEntry) -> [String; HEAD.len()] {
     };
     let waited = match words::wait_source(entry.wait_source()) {
         source if source.is_empty() => "-".to_owned(),
-        source => format!("{} ({source})", words::duration(entry.waited.as_ref())),
+        source => format!("{} {source}", words::duration(entry.waited.as_ref())),
     };
     let tokens = match &entry.usage {
         Some(usage) => {

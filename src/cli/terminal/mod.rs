@@ -7,6 +7,8 @@
 mod ink;
 mod ledger;
 mod preview;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::{
@@ -16,7 +18,8 @@ use std::{
 
 use crate::proto::{Committed, Failed, Ledger, Part, Progress, generate_response::Frame};
 
-pub use ink::{Ink, Look, Window, clean};
+use ink::{Ink, clean};
+pub use ink::{Look, Window};
 use preview::Preview;
 
 /// What one person sees of generations.
@@ -27,7 +30,7 @@ pub struct View<W> {
     preview: Preview,
     /// Parts of the message that came before the last one.
     parts: Vec<Part>,
-    message: bool,
+    shows_message: bool,
 }
 
 impl<W: Write> View<W> {
@@ -38,14 +41,14 @@ impl<W: Write> View<W> {
             look,
             preview: Preview::new(look),
             parts: Vec::new(),
-            message: true,
+            shows_message: true,
         }
     }
 
     /// A view that leaves the committed text to someone else.
     pub fn without_message(out: W, look: Look) -> Self {
         Self {
-            message: false,
+            shows_message: false,
             ..Self::new(out, look)
         }
     }
@@ -87,7 +90,7 @@ impl<W: Write> View<W> {
         }
         self.preview.clear(&mut self.out)?;
         let parts = std::mem::take(&mut self.parts);
-        if self.message {
+        if self.shows_message {
             self.message(&parts)?;
         } else {
             self.beside_text(&parts)?;

@@ -70,26 +70,36 @@ impl Preview {
             }
             Content::NativeEvent(_) => return Ok(()),
         };
-        let mut lead = String::new();
-        if self.block.is_some_and(|block| block != delta.block) && self.column > 0 {
-            lead.push('\n');
+        self.append(out, delta.block, ink, text)
+    }
+
+    /// Writes a piece of a block; another block begins on another line.
+    fn append(
+        &mut self,
+        out: &mut impl Write,
+        block: u32,
+        ink: Ink,
+        text: String,
+    ) -> io::Result<()> {
+        if self.block.replace(block) != Some(block) {
+            let mut lead = String::from(if self.column > 0 { "\n" } else { "" });
+            if self.look == Look::Plain {
+                lead.push_str(match ink {
+                    Ink::Reasoning => "preview (reasoning): ",
+                    _ => "preview: ",
+                });
+            }
+            if !lead.is_empty() {
+                self.push(out, None, Ink::Plain, lead)?;
+            }
         }
-        if self.block != Some(delta.block) && self.look == Look::Plain {
-            lead.push_str(match content {
-                Content::Reasoning(_) => "preview (reasoning): ",
-                _ => "preview: ",
-            });
-        }
-        self.block = Some(delta.block);
-        if !lead.is_empty() {
-            self.push(out, None, ink, lead)?;
-        }
-        self.push(out, Some(delta.block), ink, text)
+        self.push(out, Some(block), ink, text)
     }
 
     /// Writes a note below it that goes when it is written again.
     pub(super) fn note(&mut self, out: &mut impl Write, text: &str) -> io::Result<()> {
         let lead = if self.column > 0 { "\n" } else { "" };
+        self.block = None;
         self.push(out, None, Ink::Note, format!("{lead}· {}\n", clean(text)))
     }
 
@@ -99,19 +109,16 @@ impl Preview {
             return Ok(());
         }
         let pieces = std::mem::take(&mut self.pieces);
-        let gone =
-            |piece: &Piece| blocks.is_empty() || piece.block.is_some_and(|b| blocks.contains(&b));
+        let gone = |piece: &Piece| {
+            let gone = |block| blocks.is_empty() || blocks.contains(&block);
+            piece.block.is_some_and(gone)
+        };
         match self.look {
             _ if self.overflowed => {}
             Look::Plain => {
                 self.leave_line(out)?;
-                let text: String = pieces
-                    .iter()
-                    .filter(|piece| piece.block.is_some() && gone(piece))
-                    .map(|piece| piece.text.as_str())
-                    .collect();
-                if !text.is_empty() {
-                    writeln!(out, "void: {}", self.look.ink(Ink::Void, &text))?;
+                for piece in pieces.iter().filter(|piece| gone(piece)) {
+                    writeln!(out, "void: {}", self.look.ink(Ink::Void, &piece.text))?;
                 }
             }
             Look::Styled(window) => {
@@ -121,8 +128,7 @@ impl Preview {
                     self.leave_line(out)?;
                 }
                 for piece in &pieces {
-                    let void = piece.ink != Ink::Note && gone(piece);
-                    let ink = if void { Ink::Void } else { piece.ink };
+                    let ink = if gone(piece) { Ink::Void } else { piece.ink };
                     self.write(out, window, ink, &piece.text)?;
                 }
             }
@@ -139,9 +145,8 @@ impl Preview {
             return Ok(());
         }
         for piece in pieces {
-            if piece.block.is_some_and(|block| !blocks.contains(&block)) {
-                self.block = piece.block;
-                self.push(out, piece.block, piece.ink, piece.text)?;
+            if let Some(block) = piece.block.filter(|block| !blocks.contains(block)) {
+                self.append(out, block, piece.ink, piece.text)?;
             }
         }
         Ok(())

@@ -17,10 +17,13 @@ pub(super) fn accepted(accepted: &Accepted) -> String {
     } else {
         "accepted:"
     };
+    let attempts = match accepted.allowance {
+        1 => "1 attempt".to_owned(),
+        many => format!("{many} attempts"),
+    };
     format!(
-        "{what} generation {}, attempts left: {}, to begin within {}",
+        "{what} generation {}, {attempts} in {}",
         accepted.generation_id,
-        accepted.allowance,
         duration(accepted.deadline.as_ref()),
     )
 }
@@ -66,13 +69,18 @@ pub(super) fn progress(progress: &Progress) -> Option<String> {
 }
 
 pub(super) fn reset(reset: &PreviewReset) -> String {
+    let attempt = format!("attempt {}", reset.attempt);
     let what = match reset.blocks.as_slice() {
-        [] => format!("attempt {}", reset.attempt),
-        blocks => format!("blocks {blocks:?} of attempt {}", reset.attempt),
+        [] => format!("{attempt} is void"),
+        [block] => format!("block {block} of {attempt} is void"),
+        blocks => {
+            let blocks: Vec<String> = blocks.iter().map(u32::to_string).collect();
+            format!("blocks {} of {attempt} are void", blocks.join(", "))
+        }
     };
     match &reset.verdict {
-        Some(verdict) => format!("reset: {what} is void: {}", self::verdict(verdict)),
-        None => format!("reset: {what} are void and come again"),
+        Some(verdict) => format!("reset: {what}: {}", self::verdict(verdict)),
+        None => format!("reset: {what}, another version comes"),
     }
 }
 
@@ -171,19 +179,27 @@ pub(super) fn wait_source(source: WaitSource) -> String {
     }
 }
 
-/// A length of time: to a hundredth of a second below a minute, else to a second.
+/// A length of time: milliseconds below a second, hundredths below a minute, else seconds.
 pub(super) fn duration(duration: Option<&prost_types::Duration>) -> String {
-    match read(duration) {
-        short if short < Duration::from_secs(60) => {
-            let text = format!("{:.2}", short.as_secs_f64());
-            let text = text.trim_end_matches('0').trim_end_matches('.');
-            format!("{text} s")
-        }
-        long => {
-            let rounded = long.saturating_add(Duration::from_millis(500)).as_secs();
-            humantime::format_duration(Duration::from_secs(rounded)).to_string()
-        }
+    let duration = read(duration);
+    let milliseconds = duration
+        .saturating_add(Duration::from_micros(500))
+        .as_millis();
+    if milliseconds == 0 {
+        return "0 s".to_owned();
     }
+    if milliseconds < 1000 {
+        return format!("{milliseconds} ms");
+    }
+    if milliseconds < 60_000 {
+        let text = format!("{:.2}", duration.as_secs_f64());
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        return format!("{text} s");
+    }
+    let rounded = duration
+        .saturating_add(Duration::from_millis(500))
+        .as_secs();
+    humantime::format_duration(Duration::from_secs(rounded)).to_string()
 }
 
 fn read(duration: Option<&prost_types::Duration>) -> Duration {

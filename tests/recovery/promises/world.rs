@@ -7,12 +7,13 @@ use std::{
 };
 
 use redrive::{
-    proto::{Delivery, Executed, StoppedBy, VerdictClass},
+    proto::{Delivery, StoppedBy, VerdictClass},
     recovery::{Command, Commons, Event, Generation, Next, Observation, Params, Time, Upstream},
     verdict::{Class, Failure, Origin, Stage},
 };
 
 use super::{
+    ledger::{self, Attempt},
     op::{Op, PERMANENT, Says},
     provider::{Stream, decoded},
     reader::{Claim, End, Reader},
@@ -32,13 +33,6 @@ pub struct Shared {
 struct Exchange {
     target: usize,
     credential: usize,
-    sent: bool,
-    head: bool,
-}
-
-/// What is known of an attempt.
-#[derive(Debug, Default)]
-struct Attempt {
     sent: bool,
     head: bool,
 }
@@ -543,30 +537,6 @@ impl World {
                 failed.ledger.as_ref()
             }
         };
-        let ledger = ledger.expect("a ledger");
-        assert_eq!(ledger.entries.len(), self.attempts.len(), "promise 14");
-        let mut sends = 0;
-        for (entry, attempt) in ledger.entries.iter().zip(&self.attempts) {
-            let expected = match (attempt.sent, attempt.head) {
-                (_, true) => Executed::Yes,
-                (true, false) => Executed::Maybe,
-                (false, false) => Executed::No,
-            };
-            assert_eq!(entry.executed(), expected, "promise 14");
-            sends += u32::from(attempt.sent);
-            let accepted = matches!(end, End::Committed(_)) && entry.attempt == ledger.attempts;
-            assert_eq!(entry.verdict.is_none(), accepted);
-        }
-        assert_eq!(
-            (ledger.sends, ledger.attempts as usize),
-            (sends, self.attempts.len())
-        );
-        let void: u64 = ledger
-            .entries
-            .iter()
-            .filter(|entry| entry.verdict.is_some())
-            .filter_map(|entry| entry.usage.map(|usage| usage.output_tokens))
-            .sum();
-        assert_eq!(ledger.void_output_tokens, void, "promise 14");
+        ledger::check(ledger.expect("a ledger"), end, &self.attempts);
     }
 }

@@ -1,0 +1,163 @@
+//! A sidecar process on free ports, the provider behind it, and the client as a process.
+
+use std::{
+    io::Write,
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{Child, Command, Output, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use redrive::simulator::{Asked, Script, Simulator, Step, chat};
+use tempfile::TempDir;
+
+/// An answer that is cut once `text` has been seen: what a client has not taken by then, a reset drops
+/// silently.
+pub fn broken(text: &str) -> Script {
+    chat::beginning("m", text, Duration::from_millis(1))
+        .then(Step::Pause(Duration::from_millis(300)))
+        .then(Step::Cut)
+}
+
+/// The routes of the sidecar; each asks for the model of its own name.
+const ROUTES: &[&str] = &["default", "other"];
+
+/// A sidecar whose provider answers as told.
+pub struct World {
+    sidecar: Child,
+    address: SocketAddr,
+    bodies: Arc<Mutex<Vec<String>>>,
+    _provider: Simulator,
+    _folder: TempDir,
+}
+
+impl World {
+    /// Starts provider and sidecar, and waits until the sidecar takes connections.
+    pub async fn new(answer: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> Self {
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bodies);
+        let provider = Simulator::start(move |asked| {
+            let body = String::from_utf8(asked.body.to_vec()).unwrap();
+            seen.lock().unwrap().push(body);
+            answer(asked)
+        });
+        let provider = provider.await.unwrap();
+        let [grpc, public, admin] = free();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("redrive.yaml");
+        std::fs::write(&file, config(&provider, [grpc, public, admin])).unwrap();
+        let sidecar = Command::new(env!("CARGO_BIN_EXE_redrive"))
+            .args(["serve", "--config"])
+            .arg(file)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while TcpStream::connect(grpc).is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Self {
+            sidecar,
+            address: grpc,
+            bodies,
+            _provider: provider,
+            _folder: folder,
+        }
+    }
+
+    /// The bodies that the provider got.
+    pub fn bodies(&self) -> Vec<String> {
+        self.bodies.lock().unwrap().clone()
+    }
+
+    /// `redrive generate`, to be run against this sidecar.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_redrive"));
+        command
+            .arg("generate")
+            .env("REDRIVE_ADDRESS", format!("http://{}", self.address))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn generate(&self, arguments: &[&str]) -> Ended {
+        self.command(arguments).output().unwrap().into()
+    }
+
+    /// Runs it to its end with `input` on its standard input.
+    pub fn generate_from(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut command = self.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        child.wait_with_output().unwrap().into()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.sidecar.kill();
+        let _ = self.sidecar.wait();
+    }
+}
+
+/// What a process left.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ended {
+    /// All of `lines` were told, in this order.
+    #[track_caller]
+    pub fn told(&self, lines: &[&str]) {
+        let mut rest = self.stderr.as_str();
+        for line in lines {
+            let Some(at) = rest.find(line) else {
+                panic!("{line:?} is missing, or comes too early, in {self:#?}");
+            };
+            rest = &rest[at + line.len()..];
+        }
+    }
+}
+
+fn config(provider: &Simulator, [grpc, public, admin]: [SocketAddr; 3]) -> String {
+    let mut config = format!(
+        "listen: {{grpc: \"{grpc}\", public: \"{public}\", admin: \"{admin}\"}}\n\
+         providers:\n  \
+           local: {{protocol: openai_chat, base_url: \"http://{}/v1\"}}\n\
+         routes:\n",
+        provider.address()
+    );
+    for route in ROUTES {
+        config.push_str(&format!(
+            "  {route}:\n    \
+                 targets: [{{provider: local, model: {route}}}]\n    \
+                 recovery: {{backoff: {{base: 20ms}}}}\n"
+        ));
+    }
+    config
+}
+
+/// Three ports that nobody has. Somebody else could take one before the sidecar does, but not
+/// another test: the system hands out others first.
+fn free() -> [SocketAddr; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap())
+}
