@@ -69,5 +69,5 @@ async fn a_gzip_flood_of_keepalives_does_not_stop_the_clock() {
     let took = from.elapsed();
     assert!(took < Duration::from_secs(5), "{took:?}");
     let busy = sidecar.busy_for().await;
-    assert!(busy < Duration::from_millis(300), "{busy:?} of a second");
+    assert!(busy < Duration::from_millis(100), "{busy:?} of a second");
 }
