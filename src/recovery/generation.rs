@@ -230,6 +230,11 @@ impl Generation {
         self.transcript.bytes()
     }
 
+    /// What the first RPC wanted to see.
+    pub fn delivery(&self) -> Delivery {
+        self.params.delivery
+    }
+
     /// The number of the newest RPC.
     pub fn rpc(&self) -> u64 {
         self.rpc

@@ -204,7 +204,9 @@ impl Service {
             }
         };
         let session = session.ok_or_else(|| Refusal::not_found(field))?;
-        take_over(session, field, Delivery::Preview, caller_deadline)
+        // `Attach` names no delivery: what its generation was started with holds.
+        let delivery = session.delivery();
+        take_over(session, field, delivery, caller_deadline)
     }
 
     async fn complete(

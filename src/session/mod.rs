@@ -186,6 +186,11 @@ impl Session {
         Some(rpc)
     }
 
+    /// What the generation's first RPC wanted to see.
+    pub fn delivery(&self) -> Delivery {
+        self.lock().core.delivery()
+    }
+
     /// The next frame of RPC number `rpc`.
     pub fn poll_next(&self, cx: &mut Context<'_>, rpc: u64) -> Poll<Polled> {
         let mut inner = self.lock();

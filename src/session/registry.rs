@@ -127,12 +127,8 @@ impl Registry {
         }
         sessions.running = sessions.running.saturating_sub(1);
         let until = self.environment.clock.now() + self.retention;
-        sessions.ended.push_back((until, session.id.clone()));
-        let oldest = match sessions.ended.len() > MAX_KEPT {
-            true => sessions.ended.pop_front(),
-            false => None,
-        };
-        let forgotten = oldest.and_then(|(_, id)| sessions.forget(&id));
+        let oldest = sessions.keep(until, session.id.clone());
+        let forgotten = oldest.and_then(|id| sessions.forget(&id));
         drop(sessions);
         if let Some(forgotten) = forgotten {
             forgotten.release();
@@ -231,11 +227,35 @@ impl Sessions {
         })
     }
 
+    /// Keeps an ended one; the oldest, where it is one too many.
+    fn keep(&mut self, until: Time, id: String) -> Option<String> {
+        self.ended.push_back((until, id));
+        let too_many = self.ended.len() > MAX_KEPT;
+        let (_, oldest) = too_many.then(|| self.ended.pop_front())??;
+        Some(oldest)
+    }
+
     fn forget(&mut self, id: &str) -> Option<Arc<Session>> {
         let session = self.by_id.remove(id)?.session;
         if let Some(request) = &session.request {
             self.by_request.remove(&request.id);
         }
         Some(session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_are_kept_than_the_bound_and_the_oldest_goes_first() {
+        let mut sessions = Sessions::default();
+        let mut keep = |n: usize| sessions.keep(Time::from_origin(Duration::ZERO), n.to_string());
+        for number in 0..MAX_KEPT {
+            assert_eq!(keep(number), None);
+        }
+        assert_eq!(keep(MAX_KEPT), Some("0".to_owned()));
+        assert_eq!(sessions.ended.len(), MAX_KEPT);
     }
 }

@@ -56,6 +56,16 @@ fn a_failure_can_be_fetched_as_often_as_it_is_asked_for() {
 }
 
 #[test]
+fn an_rpc_that_attaches_before_the_start_is_told_accepted_once() {
+    let mut script = Script::new(at(0), params(1), &commons());
+    script.attach(Delivery::Preview);
+    script.handle(Event::Start);
+    let told = script.told();
+    let accepted = told.iter().filter(|line| line.starts_with("accepted"));
+    assert_eq!(accepted.count(), 1, "{told:?}");
+}
+
+#[test]
 fn nobody_attaches_within_the_grace_and_it_ends_there() {
     let mut script = detachable();
     script.reads = false;

@@ -38,6 +38,21 @@ async fn it_lives_on_and_is_attached_to_by_generation_id() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_attaches_gets_what_the_start_asked_to_see() {
+    let bench = Bench::start().await;
+    bench
+        .provider
+        .then(stream().text("Hel").wait(secs(20)).text("lo").complete());
+    let start = start_delivered(Delivery::CommittedOnly).with_grace(GRACE);
+    let mut rpc = bench.generate(start).await;
+    let id = rpc.id().await;
+    rpc.vanish();
+    let ended = bench.first(attach_to(&id)).await.end().await;
+    assert_eq!(ended.deltas(), [""; 0]);
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_connection_detaches_too_however_it_is_lost() {
     for reason in [
         None,

@@ -101,3 +101,70 @@ impl AsyncWrite for LastWords {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// A socket whose peer has sent `answer`, then reset it while it is written to.
+    struct Reset {
+        answer: &'static [u8],
+        takes: usize,
+    }
+
+    impl AsyncRead for Reset {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.answer.is_empty() {
+                return Poll::Pending;
+            }
+            buf.put_slice(std::mem::take(&mut self.answer));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Reset {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.takes == 0 {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+            }
+            let taken = buf.len().min(self.takes);
+            self.takes -= taken;
+            Poll::Ready(Ok(taken))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_answer_is_read_after_a_write_that_failed_and_then_the_reset() {
+        let io = Reset {
+            answer: b"413",
+            takes: 1000,
+        };
+        let mut io = LastWords::new(Box::new(io));
+        io.write_all(&[0; 10_000]).await.unwrap();
+        io.flush().await.unwrap();
+        let mut read = [0; 3];
+        io.read_exact(&mut read).await.unwrap();
+        assert_eq!(&read, b"413");
+        let end = io.read(&mut read).await.unwrap_err();
+        assert_eq!(end.kind(), io::ErrorKind::ConnectionReset);
+    }
+}
