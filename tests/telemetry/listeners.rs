@@ -197,18 +197,27 @@ async fn too_many_or_too_long_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_cap_wait_and_silent_ones_give_way() {
+async fn a_connection_beyond_the_cap_takes_the_oldest_ones_place_and_silent_ones_are_closed() {
     let public = start_public(telemetry().0).await;
     let mut silent = Vec::new();
     for _ in 0..32 {
         silent.push(TcpStream::connect(public.address).await.unwrap());
     }
-    let health = || ask(public.address, "GET /healthz HTTP/1.1");
-    let early = time::timeout(Duration::from_millis(300), health()).await;
-    assert!(early.is_err(), "answered beyond the cap");
-    // The silent ones are closed after 10 s; anything from there on is right.
-    let late = time::timeout(Duration::from_secs(15), health()).await;
-    assert_eq!(late.unwrap(), answer("200 OK", "ok\n"));
+    let health = ask(public.address, "GET /healthz HTTP/1.1");
+    let health = time::timeout(Duration::from_secs(5), health).await;
+    assert_eq!(health.unwrap(), answer("200 OK", "ok\n"));
+    let (mut byte, mut other) = ([0; 1], [0; 1]);
+    let newest = silent.pop().unwrap();
+    let oldest = silent.swap_remove(0);
+    let closed = async |mut stream: TcpStream, byte: &mut [u8]| stream.read(byte).await;
+    let first = time::timeout(Duration::from_secs(5), closed(oldest, &mut byte)).await;
+    assert!(matches!(first.unwrap(), Ok(0) | Err(_)));
+    // The others are closed after 10 s; anything from there on is right.
+    let mut newest = Box::pin(closed(newest, &mut other));
+    let early = time::timeout(Duration::from_millis(300), &mut newest).await;
+    assert!(early.is_err(), "closed without need");
+    let late = time::timeout(Duration::from_secs(15), newest).await;
+    assert!(matches!(late.unwrap(), Ok(0) | Err(_)));
 }
 
 #[tokio::test]
