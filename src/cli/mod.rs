@@ -8,6 +8,7 @@ pub mod health;
 mod loopback;
 pub mod schema;
 pub mod serve;
+pub mod simulate;
 pub mod terminal;
 
 use std::{
@@ -54,6 +55,7 @@ pub enum Command {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
     Generate(Box<generate::GenerateArgs>),
+    Simulate(simulate::SimulateArgs),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
     Health(health::HealthArgs),
@@ -66,6 +68,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Serve(args) => serve::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Generate(args) => generate::run(*args).await,
+        Command::Simulate(args) => simulate::run(args).await,
         Command::Check(args) => written(check::run(&args, &Process, &mut stdout(), &mut stderr())),
         Command::Schema(args) => written(schema::run(&args, &mut stdout())),
         Command::Health(args) => health::run(args).await,

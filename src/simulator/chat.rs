@@ -6,10 +6,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Script, Step};
+use super::{Op, Script};
 
 /// A whole answer: `text` word by word, `pace` before each; then finish, usage and `[DONE]`.
 pub fn answer(model: &str, text: &str, pace: Duration) -> Script {
@@ -17,7 +16,7 @@ pub fn answer(model: &str, text: &str, pace: Duration) -> Script {
     beginning(model, text, pace)
         .then(chunk(model, json!({}), Some("stop")))
         .then(usage(model, words))
-        .then(Step::Send(Bytes::from_static(b"data: [DONE]\n\n")))
+        .then(Op::Write(Bytes::from_static(b"data: [DONE]\n\n")))
 }
 
 /// An answer that has begun, `text` word by word, `pace` before each. The script's next step decides
@@ -27,31 +26,36 @@ pub fn beginning(model: &str, text: &str, pace: Duration) -> Script {
     let mut script = Script::event_stream().then(chunk(model, role, None));
     for word in text.split_inclusive(' ') {
         script = script
-            .then(Step::Pause(pace))
+            .then(Op::Pause(pace))
             .then(chunk(model, json!({"content": word}), None));
     }
     script
 }
 
 /// An error before any stream.
-pub fn error(status: StatusCode, message: &str) -> Script {
+pub fn error(status: u16, message: &str) -> Script {
     let kind = match status {
-        StatusCode::TOO_MANY_REQUESTS => "rate_limit_exceeded",
-        status if status.is_server_error() => "server_error",
+        429 => "rate_limit_exceeded",
+        500.. => "server_error",
         _ => "invalid_request_error",
     };
     let body = json!({"error": {"message": message, "type": kind, "param": null, "code": kind}});
-    Script::new(status, "application/json").then(Step::Send(Bytes::from(body.to_string())))
+    Script::new(status, "application/json").then(Op::Write(Bytes::from(body.to_string())))
+}
+
+/// The answer to a request that no script is for.
+pub(super) fn no_script() -> Script {
+    error(400, "the simulator has no script for this request")
 }
 
 /// One event with `delta`; with `finish` the one that says why the model stopped.
-pub fn chunk(model: &str, delta: Value, finish: Option<&str>) -> Step {
+pub fn chunk(model: &str, delta: Value, finish: Option<&str>) -> Op {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
     event(model, json!([choice]), Value::Null)
 }
 
 /// A prompt of a dozen tokens and `output` tokens of answer.
-fn usage(model: &str, output: usize) -> Step {
+fn usage(model: &str, output: usize) -> Op {
     const PROMPT: usize = 12;
     let usage = json!({
         "prompt_tokens": PROMPT,
@@ -61,7 +65,7 @@ fn usage(model: &str, output: usize) -> Step {
     event(model, json!([]), usage)
 }
 
-fn event(model: &str, choices: Value, usage: Value) -> Step {
+fn event(model: &str, choices: Value, usage: Value) -> Op {
     let chunk = json!({
         "id": "chatcmpl-simulated",
         "object": "chat.completion.chunk",
@@ -70,5 +74,5 @@ fn event(model: &str, choices: Value, usage: Value) -> Step {
         "choices": choices,
         "usage": usage,
     });
-    Step::Send(Bytes::from(format!("data: {chunk}\n\n")))
+    Op::Write(Bytes::from(format!("data: {chunk}\n\n")))
 }

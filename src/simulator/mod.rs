@@ -1,185 +1,210 @@
 //! IO. A provider that does as it is told: it answers each request with a [`Script`], over a real
 //! socket.
 //!
-//! Owns a listener on a free loopback port and a count of what was asked. Knows nothing of the sidecar,
-//! which must not be able to tell it from a real provider. Which script answers which request is the
-//! caller's: a function from [`Asked`] to [`Script`].
+//! One port speaks HTTP/1.1, HTTP/2 with prior knowledge, and TLS with a certificate that nobody has
+//! signed; the first bytes decide. Owns the listener, its connections and a log of what was received.
+//! Knows nothing of the sidecar, which must not be able to tell it from a real provider.
+//!
+//! Every step of a script is under exact control: what is one write, what is cut inside a chunk, which
+//! frame comes when. That is why HTTP/1.1 is written by hand here, and why frames of our own can stand
+//! between those of the HTTP/2 library.
+//!
+//! Which script answers which request is a [`Choose`]; [`Library`] is the usual one.
 
 pub mod chat;
-mod playback;
+mod choose;
+mod http1;
+mod http2;
+mod log;
+mod peer;
+mod play;
+mod playlist;
+pub mod ready;
+mod recording;
 mod script;
-#[cfg(test)]
-mod tests;
+mod tls;
+mod wire;
 
 use std::{
-    collections::BTreeMap,
-    convert::Infallible,
     io,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, OnceLock},
+    time::Duration,
 };
 
-use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use serde::Deserialize;
-use tokio::{net::TcpListener, sync::Semaphore};
+use bytes::BytesMut;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::playback::Playback;
-pub use self::script::{Script, Step};
+pub use self::{
+    choose::{Asked, Choose, Chosen, HEADER, Library, UnknownScript},
+    log::{Body, End, OnEnd, Received},
+    playlist::{After, MAX_FILE, Playlist, PlaylistError},
+    recording::{Recording, RecordingError},
+    script::{Close, ConnectFault, Fill, FrameOp, Op, Script},
+};
+use self::{
+    log::Log,
+    peer::{Peer, Socket},
+    play::Desk,
+};
+use crate::clock::Clock;
 
 /// The largest request body, in bytes. Fixed.
-const MAX_REQUEST: usize = 16 << 20;
+pub(crate) const MAX_REQUEST: usize = 16 << 20;
 
-/// The most models whose requests are counted apart. Fixed; there are no answers for further ones.
-const MAX_MODELS: usize = 1024;
+/// The most connections at a time; further ones wait to be accepted. Fixed.
+const MAX_CONNECTIONS: usize = 10_000;
 
-/// The most connections at a time. Fixed; further ones wait.
-const MAX_CONNECTIONS: usize = 1024;
+/// How long a connection may take to show what it speaks. Fixed.
+const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// A request that is to be answered.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// The model in its body.
-    pub model: String,
-    /// How many requests for this model have come, this one included.
-    pub nth: usize,
-    /// The body.
-    pub body: Bytes,
+/// How a simulator runs.
+#[derive(Default)]
+pub struct Options {
+    /// Where it listens; `None`: on a free port of 127.0.0.1.
+    pub address: Option<SocketAddr>,
+    /// Nobody listens: connections to its address are refused.
+    pub refuse: bool,
+    /// Called with each request whose answer has ended.
+    pub on_end: Option<OnEnd>,
 }
 
 /// A running provider. It ends, with all its connections, when this is dropped.
-#[derive(Debug)]
 pub struct Simulator {
     address: SocketAddr,
-    log: Arc<Log>,
+    desk: Arc<Desk>,
     _stop: DropGuard,
+    _refusing: Option<TcpSocket>,
 }
 
 impl Simulator {
-    /// Listens on a free port of 127.0.0.1 and answers `POST /v1/chat/completions` as `answer` says.
+    /// Listens, and answers every request as `choose` says.
     ///
     /// # Errors
-    /// If no port can be opened.
-    pub async fn start(
-        answer: impl Fn(&Asked) -> Script + Send + Sync + 'static,
-    ) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
-        let log = Arc::new(Log::default());
-        let stop = CancellationToken::new();
+    /// If the port cannot be opened.
+    pub async fn start(options: Options, choose: impl Choose) -> io::Result<Self> {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let address = options.address.unwrap_or(free);
         let desk = Arc::new(Desk {
-            log: Arc::clone(&log),
-            answer: Box::new(answer),
+            choose: Box::new(choose),
+            log: Log::new(Clock::start(), options.on_end),
         });
-        tokio::spawn(
-            stop.clone()
-                .run_until_cancelled_owned(accept(listener, desk, stop.clone())),
-        );
+        let stop = CancellationToken::new();
+        if options.refuse {
+            let socket = refusing(address)?;
+            let address = socket.local_addr()?;
+            return Ok(Self {
+                address,
+                desk,
+                _stop: stop.drop_guard(),
+                _refusing: Some(socket),
+            });
+        }
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let serving = accept(listener, Arc::clone(&desk), stop.clone());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(serving));
         Ok(Self {
             address,
-            log,
+            desk,
             _stop: stop.drop_guard(),
+            _refusing: None,
         })
     }
 
-    /// Where it listens. Its API is below `/v1`.
+    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many requests for `model` have come.
-    pub fn requests(&self, model: &str) -> usize {
-        self.log.count(model)
+    /// What stands in a configuration as `base_url`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// What was received, the oldest first.
+    pub fn received(&self) -> Vec<Received> {
+        self.desk.log.requests()
+    }
+
+    /// Now, by the clock of [`Received`].
+    pub fn now(&self) -> Duration {
+        self.desk.log.now()
     }
 }
 
-/// How many requests have come, by model.
-#[derive(Debug, Default)]
-struct Log(Mutex<BTreeMap<String, usize>>);
-
-impl Log {
-    /// Counts one more; which it is. `None`: too many models.
-    fn add(&self, model: &str) -> Option<usize> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= MAX_MODELS && !counts.contains_key(model) {
-            return None;
-        }
-        let count = counts.entry(model.to_owned()).or_default();
-        *count += 1;
-        Some(*count)
-    }
-
-    fn count(&self, model: &str) -> usize {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.get(model).copied().unwrap_or_default()
-    }
-}
-
-struct Desk {
-    log: Arc<Log>,
-    answer: Box<dyn Fn(&Asked) -> Script + Send + Sync>,
+/// Holds `address` without listening there.
+///
+/// # Errors
+/// If it is taken.
+pub fn refusing(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 async fn accept(listener: TcpListener, desk: Arc<Desk>, stop: CancellationToken) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    // A listener that fails for want of descriptors would fail again at once: it ends instead.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await
-        && let Ok((stream, _)) = listener.accept().await
-    {
-        let desk = Arc::clone(&desk);
-        let service = service_fn(move |request| {
-            let desk = Arc::clone(&desk);
-            async move { Ok::<_, Infallible>(desk.respond(request).await) }
-        });
-        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            // A script that cuts its stream is an error of the connection, and meant.
-            let _ = stop.run_until_cancelled(connection).await;
-            drop(place);
-        });
+    /// Before another try after one that failed, for want of descriptors for example.
+    const PATIENCE: Duration = Duration::from_millis(50);
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let tls = Arc::new(OnceLock::new());
+    while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                sleep(PATIENCE).await;
+                continue;
+            }
+        };
+        let connection = serve(stream, Arc::clone(&desk), Arc::clone(&tls), slot);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(connection));
     }
 }
 
-impl Desk {
-    async fn respond(&self, request: Request<Incoming>) -> Response<Playback> {
-        match self.script(request).await {
-            Ok(script) => playback::response(script),
-            Err((status, message)) => playback::response(chat::error(status, message)),
-        }
-    }
-
-    async fn script(
-        &self,
-        request: Request<Incoming>,
-    ) -> Result<Script, (StatusCode, &'static str)> {
-        let path = request.uri().path();
-        if path != "/v1/chat/completions" {
-            return Err((StatusCode::NOT_FOUND, "only /v1/chat/completions is here"));
-        }
-        if request.method() != Method::POST {
-            return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered"));
-        }
-        let body = Limited::new(request.into_body(), MAX_REQUEST).collect();
-        let too_large = (
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is cut or too large",
-        );
-        let body = body.await.map_err(|_| too_large)?.to_bytes();
-        let wrong = (StatusCode::BAD_REQUEST, "the body is no chat request");
-        let Wanted { model } = serde_json::from_slice(&body).map_err(|_| wrong)?;
-        let too_many = (StatusCode::BAD_REQUEST, "too many models were asked for");
-        let nth = self.log.add(&model).ok_or(too_many)?;
-        Ok((self.answer)(&Asked { model, nth, body }))
+async fn serve(
+    stream: TcpStream,
+    desk: Arc<Desk>,
+    tls: Arc<OnceLock<Option<TlsAcceptor>>>,
+    _slot: OwnedSemaphorePermit,
+) {
+    // What is one write is to be one read.
+    let _ = stream.set_nodelay(true);
+    let connection = desk.log.connected();
+    let Ok(Some((peer, is_http2))) = timeout(MAX_HANDSHAKE, look(stream, &tls)).await else {
+        return;
+    };
+    match is_http2 {
+        true => http2::serve(&desk, connection, peer).await,
+        false => http1::serve(&desk, connection, peer).await,
     }
 }
 
-/// What is read of a request.
-#[derive(Deserialize)]
-struct Wanted {
-    model: String,
+/// Finds out what a connection speaks; whether that is HTTP/2. `None`: it left before.
+async fn look(stream: TcpStream, tls: &OnceLock<Option<TlsAcceptor>>) -> Option<(Peer, bool)> {
+    let mut first = [0];
+    if stream.peek(&mut first).await.ok()? == 0 {
+        return None;
+    }
+    let socket = match first == [tls::HANDSHAKE] {
+        false => Socket::Plain(stream),
+        true => {
+            let acceptor = tls.get_or_init(|| tls::acceptor().ok()).as_ref()?;
+            Socket::Tls(Box::new(acceptor.accept(stream).await.ok()?))
+        }
+    };
+    let mut peer = Peer::new(socket, BytesMut::new());
+    while peer.inbox.len() < http2::PREFACE.len() && http2::PREFACE.starts_with(&peer.inbox) {
+        peer.more().await.ok()?;
+    }
+    let is_http2 = peer.inbox.starts_with(http2::PREFACE);
+    Some((peer, is_http2))
 }

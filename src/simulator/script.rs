@@ -1,119 +1,189 @@
-//! What a provider is told to do with one request.
+//! What a provider is told to do with one request, and how that is written as JSON.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde::Deserialize;
 
-/// One response: its head, then its steps in order, then a clean end of the body.
-#[derive(Clone, Debug)]
+mod raw;
+
+/// The longest pause of a script, and the longest script altogether. Fixed.
+pub(super) const MAX_TIME: Duration = Duration::from_secs(3600);
+
+/// The most bytes of one `fill`. Fixed.
+pub(super) const MAX_FILL: u64 = 1 << 30;
+
+/// The most bytes of one repeated chunk. Fixed.
+pub(super) const MAX_REPEATED: u64 = 16 << 20;
+
+/// One answer: a head, what happens to the body, and how it ends.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "raw::Script")]
 pub struct Script {
     /// The status.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// What happens to the body.
-    pub steps: Vec<Step>,
+    pub status: u16,
+    /// The headers. In a value, `{{http_date:now+2s}}` is the date two seconds after it is served.
+    pub headers: BTreeMap<String, String>,
+    /// What happens to the body. Without a [`Op::Close`] it ends cleanly.
+    pub body: Vec<Op>,
+    /// Instead of all this, what happens to the connection.
+    pub connect: Option<ConnectFault>,
+    /// Instead of status, headers and body: these frames, on an HTTP/2 connection.
+    pub frames: Option<Vec<FrameOp>>,
+    /// After a clean end, the idle connection is closed.
+    pub fin_when_idle: bool,
 }
 
 /// One thing that happens in a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// These bytes are sent.
-    Send(Bytes),
-    /// Nothing happens for this long.
+pub enum Op {
+    /// These bytes, in one write (and one chunk of HTTP/1.1).
+    Write(Bytes),
+    /// Nothing, for this long.
     Pause(Duration),
-    /// Nothing happens any more; the connection stays open.
-    Hang,
-    /// The connection is closed without the end of the body.
-    Cut,
+    /// The same write again and again, each this long after the one before.
+    Repeat {
+        /// One write.
+        bytes: Bytes,
+        /// From one to the next; zero: as fast as the client reads.
+        every: Duration,
+        /// How often.
+        times: u64,
+    },
+    /// One long write.
+    Fill(Fill),
+    /// The end.
+    Close(Close),
+}
+
+/// Bytes that need not be written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// What stands before.
+    pub before: Bytes,
+    /// What is repeated.
+    pub byte: Bytes,
+    /// How often.
+    pub count: u64,
+    /// What stands after.
+    pub after: Bytes,
+}
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Close {
+    /// With the last chunk, or END_STREAM.
+    Clean,
+    /// The connection is closed (FIN) without it.
+    Fin,
+    /// Closed inside a chunk.
+    TruncatedChunked,
+    /// Closed after a whole chunk, without the last one.
+    TruncatedChunkedAtBoundary,
+    /// The connection is reset (RST).
+    Reset,
+    /// Not at all: it stays open, silent.
+    Never,
+}
+
+/// What happens to a connection instead of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectFault {
+    /// Nobody listens.
+    Refused,
+    /// The name does not resolve. No server can do that; it is read, and nothing happens.
+    DnsTemporaryFailure,
+    /// The certificate is signed by nobody: it is what every TLS client of the simulator meets.
+    TlsUntrustedCertificate,
+    /// The request is read, then the connection is reset.
+    AcceptThenResetBeforeHeaders,
+    /// The request is read, and nothing follows.
+    AcceptReadRequestNeverReply,
+    /// The connection of the answer before this one is closed while it is idle.
+    FinWhileIdleInPool,
+    /// The request is read, then the connection is closed.
+    OnReuseCloseAfterReadingRequest,
+    /// The connection is reset while the request's body is coming.
+    OnReuseResetWhileReadingBody,
+}
+
+/// One frame of HTTP/2, or what happens between two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrameOp {
+    /// HEADERS.
+    Headers(u16, BTreeMap<String, String>),
+    /// DATA.
+    Data(Bytes),
+    /// Nothing, for this long.
+    Pause(Duration),
+    /// GOAWAY with this code; `processed`: it names this request as one that was looked at.
+    GoAway {
+        /// The error code of the frame.
+        code: u32,
+        /// Whether the last stream id is this request's, not one below.
+        processed: bool,
+    },
+    /// RST_STREAM with this code.
+    RstStream(u32),
+    /// END_STREAM.
+    EndStream,
+    /// The connection is closed (FIN).
+    Close,
 }
 
 impl Script {
-    /// A response without a body, to be given one.
-    pub fn new(status: StatusCode, content_type: &'static str) -> Self {
-        let content_type = HeaderValue::from_static(content_type);
+    /// An answer without a body, to be given one.
+    pub fn new(status: u16, content_type: &str) -> Self {
+        let content_type = ("content-type".to_owned(), content_type.to_owned());
         Self {
             status,
-            headers: HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]),
-            steps: Vec::new(),
+            headers: BTreeMap::from([content_type]),
+            body: Vec::new(),
+            connect: None,
+            frames: None,
+            fin_when_idle: false,
         }
     }
 
     /// An event stream that has begun.
     pub fn event_stream() -> Self {
-        Self::new(StatusCode::OK, "text/event-stream")
+        Self::new(200, "text/event-stream")
     }
 
     /// With one more header.
-    pub fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.insert(name, HeaderValue::from_static(value));
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers
+            .insert(name.to_ascii_lowercase(), value.to_owned());
         self
     }
 
-    /// With one more step.
-    pub fn then(mut self, step: Step) -> Self {
-        self.steps.push(step);
+    /// With one more thing that happens.
+    #[must_use]
+    pub fn then(mut self, op: Op) -> Self {
+        self.body.push(op);
         self
     }
-
-    /// A recorded event stream, one event at a time with `pace` before each.
-    pub fn recording(recording: &Bytes, pace: Duration) -> Self {
-        let mut script = Self::event_stream();
-        for event in events(recording) {
-            script.steps.push(Step::Pause(pace));
-            script.steps.push(Step::Send(event));
-        }
-        script
-    }
 }
 
-/// Cuts after each empty line, whatever line ends the recording has. Every byte is kept.
-fn events(recording: &Bytes) -> Vec<Bytes> {
-    let mut events = Vec::new();
-    let mut start = 0;
-    let mut line = 0;
-    for (at, byte) in recording.iter().enumerate() {
-        match byte {
-            b'\n' if line == 0 && at > start => {
-                events.push(recording.slice(start..=at));
-                start = at + 1;
-            }
-            b'\n' => line = 0,
-            b'\r' => {}
-            _ => line += 1,
+impl Fill {
+    /// All of it in one piece.
+    fn render(&self) -> Bytes {
+        let mut all = self.before.to_vec();
+        for _ in 0..self.count {
+            all.extend_from_slice(&self.byte);
         }
-    }
-    if start < recording.len() {
-        events.push(recording.slice(start..));
-    }
-    events
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_recording_is_cut_at_its_empty_lines_and_keeps_every_byte() {
-        let recording = Bytes::from_static(b"data: 1\n\n\r\ndata: 2\r\n\r\ndata: 3");
-        let events = events(&recording);
-        let cut: Vec<&[u8]> = events.iter().map(AsRef::as_ref).collect();
-        let expected: [&[u8]; 4] = [b"data: 1\n\n", b"\r\n", b"data: 2\r\n\r\n", b"data: 3"];
-        assert_eq!(cut, expected);
+        all.extend_from_slice(&self.after);
+        Bytes::from(all)
     }
 
-    #[test]
-    fn a_played_recording_paces_every_event_and_ends_cleanly() {
-        let pace = Duration::from_millis(5);
-        let script = Script::recording(&Bytes::from_static(b"data: 1\n\ndata: 2\n\n"), pace);
-        let send = |text: &'static str| Step::Send(Bytes::from_static(text.as_bytes()));
-        let expected = [
-            Step::Pause(pace),
-            send("data: 1\n\n"),
-            Step::Pause(pace),
-            send("data: 2\n\n"),
-        ];
-        assert_eq!(script.steps, expected);
+    /// How long it is, in bytes.
+    pub(super) fn len(&self) -> u64 {
+        let ends = self.before.len() + self.after.len();
+        (self.byte.len() as u64)
+            .saturating_mul(self.count)
+            .saturating_add(ends as u64)
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redrive::simulator::{Step, chat};
+use redrive::simulator::{Close, Op, chat};
 
 use crate::support::World;
 
@@ -55,7 +55,7 @@ impl Running {
 /// A generation that begins and then hangs.
 async fn hanging() -> World {
     let words = || chat::beginning("m", "So far so", Duration::from_millis(1));
-    World::new(move |_| words().then(Step::Hang)).await
+    World::new(move |_| words().then(Op::Close(Close::Never))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! A sidecar process on free ports, the provider behind it, and the client as a process.
 
 use std::{
+    collections::HashMap,
     io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
     process::{Child, Command, Output, Stdio},
@@ -8,15 +9,48 @@ use std::{
     time::Duration,
 };
 
-use redrive::simulator::{Asked, Script, Simulator, Step, chat};
+use redrive::simulator::{self, Choose, Chosen, Close, Op, Options, Script, Simulator, chat};
 use tempfile::TempDir;
 
 /// An answer that is cut once `text` has been seen: what a client has not taken by then, a reset drops
 /// silently.
 pub fn broken(text: &str) -> Script {
     chat::beginning("m", text, Duration::from_millis(1))
-        .then(Step::Pause(Duration::from_millis(300)))
-        .then(Step::Cut)
+        .then(Op::Pause(Duration::from_millis(300)))
+        .then(Op::Close(Close::Fin))
+}
+
+/// What a test answers to.
+pub struct Asked {
+    pub model: String,
+    /// Which request for this model it is, counted from 1.
+    pub nth: usize,
+}
+
+type Answer = Box<dyn Fn(&Asked) -> Script + Send + Sync>;
+
+/// Answers each request for a model by its number.
+struct Answers {
+    answer: Answer,
+    count: Mutex<HashMap<String, usize>>,
+}
+
+impl Choose for Answers {
+    fn choose(&self, asked: simulator::Asked<'_>) -> Option<Chosen> {
+        if !asked.complete {
+            return None;
+        }
+        let model = asked.model()?;
+        let mut count = self.count.lock().unwrap();
+        let nth = count.entry(model.clone()).or_default();
+        *nth += 1;
+        let asked = Asked { model, nth: *nth };
+        Some(Chosen {
+            script: Arc::new((self.answer)(&asked)),
+            place: asked.nth - 1,
+            name: asked.model,
+        })
+    }
 }
 
 /// The routes of the sidecar; each asks for the model of its own name.
@@ -26,22 +60,18 @@ const ROUTES: &[&str] = &["default", "other"];
 pub struct World {
     sidecar: Child,
     address: SocketAddr,
-    bodies: Arc<Mutex<Vec<String>>>,
-    _provider: Simulator,
+    provider: Simulator,
     _folder: TempDir,
 }
 
 impl World {
     /// Starts provider and sidecar, and waits until the sidecar takes connections.
     pub async fn new(answer: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> Self {
-        let bodies = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&bodies);
-        let provider = Simulator::start(move |asked| {
-            let body = String::from_utf8(asked.body.to_vec()).unwrap();
-            seen.lock().unwrap().push(body);
-            answer(asked)
-        });
-        let provider = provider.await.unwrap();
+        let answers = Answers {
+            answer: Box::new(answer),
+            count: Mutex::default(),
+        };
+        let provider = Simulator::start(Options::default(), answers).await.unwrap();
         let [grpc, public, admin] = free();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("redrive.yaml");
@@ -58,15 +88,16 @@ impl World {
         Self {
             sidecar,
             address: grpc,
-            bodies,
-            _provider: provider,
+            provider,
             _folder: folder,
         }
     }
 
     /// The bodies that the provider got.
     pub fn bodies(&self) -> Vec<String> {
-        self.bodies.lock().unwrap().clone()
+        let received = self.provider.received().into_iter();
+        let bodies = received.map(|one| String::from_utf8(one.body.bytes.to_vec()).unwrap());
+        bodies.collect()
     }
 
     /// `redrive generate`, to be run against this sidecar.

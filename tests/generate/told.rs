@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use http::{StatusCode, header};
 use redrive::simulator::chat;
 
 use crate::support::{World, broken};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_tells_its_class_what_stopped_it_and_its_words() {
-    let world = World::new(|_| chat::error(StatusCode::UNAUTHORIZED, "No such key.")).await;
+    let world = World::new(|_| chat::error(401, "No such key.")).await;
     let ended = world.generate(&["--ledger", "Say it."]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     ended.told(&[
@@ -24,8 +23,8 @@ async fn a_failure_tells_its_class_what_stopped_it_and_its_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_is_too_long_is_told_with_its_length() {
     let world = World::new(|_| {
-        let limited = chat::error(StatusCode::TOO_MANY_REQUESTS, "Later.");
-        limited.with_header(header::RETRY_AFTER, "90")
+        let limited = chat::error(429, "Later.");
+        limited.with_header("retry-after", "90")
     });
     let ended = world.await.generate(&["--deadline=30s", "Say it."]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));

@@ -102,7 +102,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "simulator",
         pure: false,
-        knows: &[],
+        knows: &["clock"],
     },
     Room {
         name: "cli",
@@ -178,11 +178,25 @@ const SPEAKS_GRPC: &[&str] = &["server", "cli"];
 
 /// Paths of other crates that only some rooms may name, with all below them, and why.
 const RATIONED: &[(&str, &[&str], &str)] = &[
-    ("h2", &["upstream"], "it opens connections to providers"),
     (
-        "tokio_rustls",
+        "h2::client",
         &["upstream"],
         "it opens connections to providers",
+    ),
+    (
+        "h2",
+        &["upstream", "simulator"],
+        "it speaks with providers, or is one",
+    ),
+    (
+        "tokio_rustls::client",
+        &["upstream"],
+        "it opens connections to providers",
+    ),
+    (
+        "tokio_rustls",
+        &["upstream", "simulator"],
+        "it speaks with providers, or is one",
     ),
     (
         "webpki_roots",

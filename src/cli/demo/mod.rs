@@ -11,22 +11,16 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use clap::Args;
-use tokio::{
-    io::AsyncReadExt,
-    signal::unix::{self, SignalKind},
-};
+use tokio::signal::unix::{self, SignalKind};
 
 use super::{
     INTERRUPTED,
     terminal::{self, View},
 };
+use crate::simulator::Recording;
 use scenes::Scene;
 use stage::Stage;
-
-/// The largest recording, in bytes.
-const MAX_RECORDING: u64 = 16 << 20;
 
 /// Show a stall, a reset, a replay, a wait and a fallback, live.
 ///
@@ -107,10 +101,9 @@ pub async fn play(args: &DemoArgs, view: &mut View<impl Write>) -> Result<(), De
     };
     let scenes = match &args.recording {
         Some(file) => {
-            let recording = read(file)
-                .await
+            let recording = Recording::load(file)
                 .map_err(|error| DemoError::Stage(format!("{}: {error}", file.display()).into()))?;
-            vec![Scene::recording(recording, pace)]
+            vec![Scene::recording(&recording, pace)]
         }
         None => scenes::all(pace),
     };
@@ -133,17 +126,4 @@ fn introduce(view: &mut View<impl Write>, stage: &Stage) -> io::Result<()> {
     view.heading("redrive demo: a sidecar, a provider and a client in one process")?;
     view.say("The sidecar runs on this configuration:\n")?;
     view.say(stage.yaml())
-}
-
-async fn read(file: &PathBuf) -> io::Result<Bytes> {
-    let mut content = Vec::new();
-    let file = tokio::fs::File::open(file).await?;
-    file.take(MAX_RECORDING + 1)
-        .read_to_end(&mut content)
-        .await?;
-    if content.len() as u64 > MAX_RECORDING {
-        let message = "larger than 16 MiB";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-    }
-    Ok(Bytes::from(content))
 }

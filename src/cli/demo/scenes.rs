@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{StatusCode, header};
-
 use crate::{
     proto::{Executed, VerdictClass as Class},
-    simulator::{Script, Step, chat},
+    simulator::{Close, Op, Recording, Script, chat},
 };
 
 /// One generation, and what it must come to.
@@ -68,7 +65,7 @@ fn stall(pace: Duration) -> Scene {
                    shown: the two never mix.",
         route: "stalls",
         scripts: vec![
-            chat::beginning("stalls", BROKEN, pace).then(Step::Hang),
+            chat::beginning("stalls", BROKEN, pace).then(Op::Close(Close::Never)),
             chat::answer("stalls", TEXT, pace),
         ],
         message: Some(TEXT),
@@ -81,17 +78,14 @@ fn stall(pace: Duration) -> Scene {
 
 fn limited(pace: Duration) -> Scene {
     const TEXT: &str = "Waiting as long as one was asked to is cheaper than asking again.";
-    let too_many = chat::error(
-        StatusCode::TOO_MANY_REQUESTS,
-        "Too many requests, slow down.",
-    );
+    let too_many = chat::error(429, "Too many requests, slow down.");
     Scene {
         title: "A 429 whose Retry-After is honoured",
         look_for: "The provider refuses with `retry-after: 1`. The sidecar says that it waits, and\n\
                    waits 1 s, not less. Nothing was shown, so nothing has to be reset.",
         route: "limited",
         scripts: vec![
-            too_many.with_header(header::RETRY_AFTER, "1"),
+            too_many.with_header("retry-after", "1"),
             chat::answer("limited", TEXT, pace),
         ],
         message: Some(TEXT),
@@ -125,17 +119,16 @@ fn dead(pace: Duration) -> Scene {
 
 impl Scene {
     /// A recording, in one scene of its own.
-    pub(super) fn recording(recording: Bytes, pace: Duration) -> Self {
+    pub(super) fn recording(recording: &Recording, pace: Duration) -> Self {
         const LONGEST: Duration = Duration::from_secs(10);
-        let script = Script::recording(&recording, Duration::ZERO);
-        let events = u32::try_from(script.steps.len() / 2).unwrap_or(u32::MAX);
+        let events = u32::try_from(recording.writes().len()).unwrap_or(u32::MAX);
         let pace = pace.min(LONGEST / events.max(1));
         Self {
             title: "A recorded stream",
             look_for: "The recording is what the provider answers; the sidecar cannot tell the\n\
                    difference.",
             route: "healthy",
-            scripts: vec![Script::recording(&recording, pace)],
+            scripts: vec![recording.script(pace)],
             message: None,
             attempts: vec![Expected::accepted("provider")],
         }

@@ -29,7 +29,7 @@ use crate::{
         start::Input,
     },
     server::{self, Server},
-    simulator::{Asked, Script, Simulator, chat},
+    simulator::{self, After, Library, Options, Playlist, Simulator},
     telemetry::Telemetry,
     upstream::http::Door,
 };
@@ -56,13 +56,13 @@ pub(super) struct Stage {
 impl Stage {
     /// Starts all three.
     pub(super) async fn set(scenes: &[Scene]) -> Result<Self, Error> {
-        let scripts: Vec<(&'static str, Vec<Script>)> = scenes
-            .iter()
-            .map(|scene| (scene.route, scene.scripts.clone()))
-            .collect();
-        let provider = Simulator::start(move |asked| choose(&scripts, asked)).await?;
-        let dead = TcpSocket::new_v4()?;
-        dead.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let mut library = Library::default();
+        for scene in scenes {
+            let playlist = Playlist::new(scene.scripts.clone(), After::RepeatLast);
+            library.insert(scene.route, playlist);
+        }
+        let provider = Simulator::start(Options::default(), library).await?;
+        let dead = simulator::refusing(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let yaml = YAML
             .replace("PROVIDER", &provider.address().to_string())
             .replace("DEAD", &dead.local_addr()?.to_string());
@@ -113,7 +113,11 @@ impl Stage {
             shown?;
         }
         view.ledger(&witness.ledger)?;
-        let requests = self.provider.requests(scene.route);
+        let received = self.provider.received();
+        let requests = received
+            .iter()
+            .filter(|one| one.script.as_deref() == Some(scene.route));
+        let requests = requests.count();
         let complaints = witness.complaints(scene, requests);
         if complaints.is_empty() {
             view.say(&witness.praise(requests))?;
@@ -128,15 +132,6 @@ impl Stage {
         // It has served all scenes; how it ends is of no interest any more.
         let _ = self.sidecar.await;
     }
-}
-
-/// The script of the `nth` request for a route.
-fn choose(scripts: &[(&'static str, Vec<Script>)], asked: &Asked) -> Script {
-    let scripts = scripts.iter().find(|(route, _)| *route == asked.model);
-    let script = scripts
-        .and_then(|(_, scripts)| scripts.get(asked.nth.saturating_sub(1)).or(scripts.last()));
-    let unknown = || chat::error(http::StatusCode::NOT_FOUND, "no such model");
-    script.cloned().unwrap_or_else(unknown)
 }
 
 async fn start_sidecar(
