@@ -1,0 +1,30 @@
+//! The names in the cases are older than the design.
+
+use redrive::proto::{FinishReason, VerdictClass as Class};
+
+/// The class that a case means.
+pub fn class(name: &str) -> Class {
+    let name = match name {
+        "stall_inactivity" | "inactivity" => "stall",
+        "server_error" | "http_5xx" => "provider_internal",
+        "corrupt_event" => "corrupt",
+        "event_too_large" => "too_large",
+        "malformed_function_call" | "malformed_tool_arguments" => "malformed_output",
+        "shutdown" => "draining",
+        "caller_deadline" => "deadline",
+        "provider_error_unclassified" => "unclassified",
+        "content_filter" => "content_filtered",
+        "request_exceeds_limit" => "exceeds_limit",
+        "no_finish_reason" => "premature_eof",
+        name if name.starts_with("transport_") || name == "tls_untrusted" => "transport",
+        name => name,
+    };
+    let full = format!("VERDICT_CLASS_{}", name.to_uppercase());
+    Class::from_str_name(&full).unwrap_or_else(|| panic!("{name:?} is no class"))
+}
+
+/// The finish reason that a case means.
+pub fn finish(name: &str) -> FinishReason {
+    let full = format!("FINISH_REASON_{}", name.to_uppercase());
+    FinishReason::from_str_name(&full).unwrap_or_else(|| panic!("{name:?} is no finish reason"))
+}

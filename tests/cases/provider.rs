@@ -1,0 +1,101 @@
+//! The provider of a case.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use redrive::simulator::{
+    After, Asked, Choose, Chosen, ConnectFault, Options, Playlist, Received, Script, Simulator,
+};
+
+use crate::case::Case;
+
+/// Scripts in the order of arrival, whoever asks.
+struct InOrder {
+    playlist: Playlist,
+    served: AtomicUsize,
+    /// A script may need to be known before the body is complete.
+    early: bool,
+}
+
+impl Choose for InOrder {
+    fn choose(&self, asked: Asked<'_>) -> Option<Chosen> {
+        if !asked.complete && !self.early {
+            return None;
+        }
+        let turn = self.served.fetch_add(1, Ordering::Relaxed);
+        let (place, script) = self.playlist.script(turn)?;
+        Some(Chosen {
+            script: Arc::clone(script),
+            name: "case".to_owned(),
+            place,
+        })
+    }
+}
+
+/// A provider that plays a case.
+pub struct Provider {
+    pub simulator: Simulator,
+    pub scripts: Vec<Arc<Script>>,
+    /// Its base URL: https where the certificate is the fault.
+    pub base_url: String,
+    pub http2: bool,
+}
+
+impl Provider {
+    pub async fn start(case: &Case) -> Provider {
+        let upstream = case.input.upstream.clone();
+        let mut playlist = Playlist::read(upstream.into()).unwrap();
+        playlist.after = match (case.input.repeat_for_all_sends, case.input.repeat_cycle) {
+            (true, _) => After::RepeatLast,
+            (_, true) => After::StartAgain,
+            _ => After::Refuse,
+        };
+        let scripts = playlist.scripts.clone();
+        let early = |script: &Arc<Script>| {
+            script.connect == Some(ConnectFault::OnReuseResetWhileReadingBody)
+        };
+        let options = Options {
+            refuse: playlist.refused,
+            ..Options::default()
+        };
+        let in_order = InOrder {
+            early: scripts.iter().any(early),
+            playlist,
+            served: AtomicUsize::new(0),
+        };
+        let simulator = Simulator::start(options, in_order).await.unwrap();
+        let untrusted = case
+            .input
+            .upstream
+            .iter()
+            .any(|script| script["connect"] == "tls_untrusted_certificate");
+        let scheme = if untrusted { "https" } else { "http" };
+        Provider {
+            base_url: format!("{scheme}://{}", simulator.address()),
+            http2: scripts.iter().any(|script| script.frames.is_some()),
+            simulator,
+            scripts,
+        }
+    }
+}
+
+/// Which call of the case a request belongs to.
+pub fn call_of(request: &Received) -> Option<usize> {
+    let body = String::from_utf8_lossy(&request.body.bytes);
+    let (_, rest) = body.split_once("[call:")?;
+    rest.split_once(']')?.0.parse().ok()
+}
+
+/// What a call asks for.
+pub fn body_of(call: usize) -> Vec<u8> {
+    let prompt = format!("hi [call:{call}]");
+    let body = serde_json::json!({
+        "model": "m",
+        "messages": [{"role": "user", "content": prompt}],
+        "stream": true,
+        "stream_options": {"include_usage": true},
+    });
+    body.to_string().into_bytes()
+}
