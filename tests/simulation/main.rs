@@ -14,3 +14,6 @@ mod fixtures;
 #[path = "../model/mod.rs"]
 mod model;
 mod seeds;
+mod server;
+#[path = "../support/mod.rs"]
+mod support;
