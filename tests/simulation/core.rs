@@ -17,7 +17,7 @@ use self::{circumstances::House, habits::Habits};
 const USUAL: u64 = if cfg!(debug_assertions) {
     2_000
 } else {
-    100_000
+    400_000
 };
 
 #[test]

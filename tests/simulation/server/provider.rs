@@ -174,7 +174,8 @@ impl Speech {
                 chat::tool_arguments(call, fragment)
             }
             4 => {
-                let long = text.repeat(40);
+                // Now and then more than the transport has room for.
+                let long = text.repeat(dice.pick(&[40, 40, 15_000]));
                 self.append("text", &long);
                 chat::text(&long)
             }
