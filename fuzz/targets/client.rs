@@ -73,7 +73,7 @@ fn event(what: u8, with: u8) -> Op {
         28 => Op::Lost,
         29 => Op::Attach(delivery(with)),
         30 => Op::Drain(u64::from(with) * 250),
-        _ if with % 2 == 0 => Op::OutOfMemory,
+        _ if with.is_multiple_of(2) => Op::OutOfMemory,
         _ => Op::Crash,
     }
 }
@@ -87,7 +87,7 @@ fn says(with: u8) -> Says {
         6 => Says::Call(u32::from(with / 16 % 2)),
         7 => Says::Arguments(u32::from(with / 16 % 2), "{}"),
         8 => Says::Arguments(u32::from(with / 16 % 2), "{\"a\":"),
-        9 => Says::Keepalive(with / 16 % 2 == 0),
+        9 => Says::Keepalive(with & 16 == 0),
         10 => Says::Usage(u64::from(with)),
         11 => Says::Finish(
             [
@@ -97,8 +97,8 @@ fn says(with: u8) -> Says {
                 FinishReason::ContentFilter,
             ][usize::from(with / 16 % 4)],
         ),
-        12 => Says::Done(with / 16 % 2 == 0),
-        13 => Says::Error(with / 16 % 2 == 0),
+        12 => Says::Done(with & 16 == 0),
+        13 => Says::Error(with & 16 == 0),
         14 => Says::Garbage,
         _ => Says::Started,
     }

@@ -36,7 +36,7 @@ impl Fleet {
         params.caller_deadline = params
             .caller_deadline
             .map(|at| self.now + at.since_origin());
-        let world = World::new(self.now, params, &*self.commons, &mut self.shared);
+        let world = World::new(self.now, params, &self.commons, &mut self.shared);
         self.worlds.push(world);
     }
 

@@ -69,7 +69,8 @@ pub fn play_all(kind: &str, usual: u64, play: fn(u64) -> BTreeSet<&'static str>)
 
 /// A simulation that never gets to the point proves nothing; a few seeds need not get everywhere.
 pub fn assert_reached(reached: &Reached, landmarks: &[&str]) {
-    if variable("REDRIVE_SEED").is_some() || variable("REDRIVE_SEEDS").is_some() {
+    let few = cfg!(debug_assertions) || variable("REDRIVE_SEEDS").is_some();
+    if few || variable("REDRIVE_SEED").is_some() {
         return;
     }
     for landmark in landmarks {
