@@ -42,26 +42,19 @@
 #[allow(dead_code, reason = "shared with tests/recovery.rs")]
 #[path = "recovery/support/fixtures.rs"]
 mod fixtures;
-#[path = "recovery/promises/ledger.rs"]
-mod ledger;
-#[path = "recovery/promises/op.rs"]
-mod op;
-#[path = "recovery/promises/provider.rs"]
-mod provider;
-#[path = "recovery/promises/reader.rs"]
-mod reader;
-#[path = "recovery/promises/world.rs"]
-mod world;
+#[path = "model/mod.rs"]
+mod model;
+#[path = "recovery/promises/strategies.rs"]
+mod strategies;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
-use redrive::recovery::{Params, Time};
+use redrive::recovery::Params;
 
 use crate::{
-    fixtures::{at, commons_with},
-    op::{Op, circumstances, ops},
-    world::{Shared, World},
+    model::{Fleet, Op},
+    strategies::{circumstances, ops},
 };
 
 proptest! {
@@ -125,59 +118,14 @@ fn random_events_reach_every_kind_of_end() {
     }
 }
 
-fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) -> Vec<&'static str> {
-    let commons = commons_with(retries);
-    let commons = &*commons;
-    let mut shared = Shared::default();
-    let mut now = at(0);
-    let mut worlds: Vec<World> = Vec::new();
-    for _ in 0..2 {
-        worlds.push(World::new(now, params.clone(), commons, &mut shared));
-    }
-    for world in &mut worlds {
-        world.start(now, commons, &mut shared);
-    }
+fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) -> BTreeSet<&'static str> {
+    let mut fleet = Fleet::new(retries);
+    fleet.join(params.clone());
+    fleet.join(params);
+    fleet.start(0);
+    fleet.start(1);
     for (second, op) in events {
-        if let Op::Pass(millis) = op {
-            let end = now + Duration::from_millis(millis);
-            pass(&mut worlds, &mut now, end, commons, &mut shared);
-        }
-        if let Op::Jump(millis) = op {
-            now = now + Duration::from_millis(millis);
-        }
-        worlds[usize::from(second)].act(now, op, commons, &mut shared);
+        fleet.act(usize::from(second), op);
     }
-    for world in &mut worlds {
-        world.finish(now, commons, &mut shared);
-    }
-    worlds
-        .into_iter()
-        .flat_map(|world| world.landmarks)
-        .collect()
-}
-
-/// Time passes; each time-out is handed in at its time and must then be over.
-fn pass(
-    worlds: &mut [World],
-    now: &mut Time,
-    end: Time,
-    commons: &std::cell::RefCell<redrive::recovery::Commons>,
-    shared: &mut Shared,
-) {
-    loop {
-        let due = worlds.iter().filter_map(World::due).min();
-        let Some(due) = due.filter(|due| *due <= end) else {
-            break;
-        };
-        *now = (*now).max(due);
-        for world in &mut *worlds {
-            let mut again = 0;
-            while world.due().is_some_and(|due| due <= *now) {
-                world.timer(*now, commons, shared);
-                again += 1;
-                assert!(again < 4, "a time-out that is due again and again");
-            }
-        }
-    }
-    *now = end;
+    fleet.finish()
 }

@@ -134,12 +134,13 @@ impl Generation {
         }
     }
 
+    /// What is left of the allowance; once it has ended, what was left then.
     pub(super) fn attempts_left(&self, commons: &impl Access) -> u32 {
         match &self.params.scope {
-            Some(key) => commons
+            Some(key) if !self.has_ended() => commons
                 .with(|commons| commons.scopes.allowance(key))
                 .map_or(0, |allowance| allowance.left),
-            None => self.allowance.left,
+            _ => self.allowance.left,
         }
     }
 

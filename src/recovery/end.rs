@@ -92,6 +92,8 @@ impl Generation {
     }
 
     pub(super) fn end(&mut self, now: Time, outcome: Outcome, commons: &impl Access) {
+        // The scope may be gone, or another one of its name, when somebody attaches later.
+        self.allowance.left = self.attempts_left(commons);
         self.state = State::Ended(outcome);
         self.detached_until = None;
         if let Some(key) = &self.params.scope {

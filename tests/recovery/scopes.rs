@@ -1,6 +1,7 @@
 //! Scopes: one allowance and one deadline for a named set of generations.
 
 use redrive::{
+    proto::Delivery,
     recovery::{Generation, Params},
     verdict::Class,
 };
@@ -157,4 +158,23 @@ fn too_many_scopes_refuse_a_new_one_before_it_begins() {
         assert!(Generation::new(at(0), params, &*commons).is_ok());
     }
     assert!(Generation::new(at(0), scoped(), &*commons).is_err());
+}
+
+#[test]
+fn whoever_attaches_late_is_told_the_allowance_of_the_scope_that_was_joined() {
+    let commons = commons();
+    let mut first = Script::start_at(at(0), scoped(), &commons);
+    fail_times(&mut first, 1);
+    first.answer("Hi");
+    first.pass(s(61));
+    let _another = Script::start_at(at(65), scoped(), &commons);
+    first.attach(Delivery::Preview);
+    first.read();
+    let told = first.told();
+    let attached = told
+        .iter()
+        .rposition(|told| told.starts_with("accepted"))
+        .unwrap();
+    assert!(told[attached].starts_with("accepted left=9 "));
+    assert_eq!(told[attached + 1], "attempt 2 a/m restart left=9");
 }

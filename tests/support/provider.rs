@@ -180,6 +180,8 @@ pub struct Received {
     pub at: Instant,
     /// The door said that the request may have left.
     pub sent: bool,
+    /// A response head was taken.
+    pub answered: bool,
     pub fate: Fate,
     pub ended_at: Option<Instant>,
 }
@@ -188,8 +190,8 @@ pub struct Received {
 #[derive(Clone)]
 pub struct Provider(Arc<Shared>);
 
-/// Makes the next script.
-type Maker = Box<dyn FnMut() -> Script + Send>;
+/// Makes the script for a send.
+type Maker = Box<dyn FnMut(&Received) -> Script + Send>;
 
 struct Shared {
     scripts: Mutex<VecDeque<Script>>,
@@ -222,7 +224,12 @@ impl Provider {
     }
 
     /// What it does with every further send.
-    pub fn always(&self, make: impl FnMut() -> Script + Send + 'static) {
+    pub fn always(&self, mut make: impl FnMut() -> Script + Send + 'static) {
+        self.by(move |_| make());
+    }
+
+    /// The same, depending on the send.
+    pub fn by(&self, make: impl FnMut(&Received) -> Script + Send + 'static) {
         *self.0.maker.lock().unwrap() = Some(Box::new(make));
     }
 
@@ -297,18 +304,21 @@ impl Upstream for Provider {
         request: Request,
     ) -> Box<dyn Exchange> {
         let script = self.0.scripts.lock().unwrap().pop_front();
-        let script = script.or_else(|| self.0.maker.lock().unwrap().as_mut().map(|make| make()));
-        let mut received = self.0.received.lock().unwrap();
-        received.push(Received {
+        let send = Received {
             provider: endpoint.name.clone(),
             path: request.path,
             headers: request.headers,
             body: request.body,
             at: Instant::now(),
             sent: false,
+            answered: false,
             fate: Fate::Running,
             ended_at: None,
-        });
+        };
+        let mut maker = self.0.maker.lock().unwrap();
+        let script = script.or_else(|| maker.as_mut().map(|make| make(&send)));
+        let mut received = self.0.received.lock().unwrap();
+        received.push(send);
         assert!(script.is_some(), "a send that no script expects");
         Box::new(Played {
             index: received.len() - 1,
@@ -368,7 +378,10 @@ impl Exchange for Played {
                     self.shared.received.lock().unwrap()[self.index].sent = true;
                     Signal::Sent
                 }
-                Some(Step::Head(status, headers)) => Signal::Head { status, headers },
+                Some(Step::Head(status, headers)) => {
+                    self.shared.received.lock().unwrap()[self.index].answered = true;
+                    Signal::Head { status, headers }
+                }
                 Some(Step::Data(bytes)) => Signal::Data(bytes),
                 Some(Step::End) => {
                     self.fate = Fate::Ended;

@@ -17,7 +17,7 @@ pub enum Claim {
 /// The client of one RPC.
 #[derive(Debug)]
 pub struct Reader {
-    delivery: Delivery,
+    pub delivery: Delivery,
     pub sequence: u64,
     /// The attempt that was last announced.
     announced: u32,
@@ -132,7 +132,10 @@ impl Reader {
         let held = &mut blocks[block];
         held.kind = said.kind;
         match content {
-            Content::Text(text) | Content::Reasoning(text) | Content::ToolArguments(text) => {
+            Content::Text(text)
+            | Content::Reasoning(text)
+            | Content::Refusal(text)
+            | Content::ToolArguments(text) => {
                 held.text.push_str(&text);
             }
             Content::ToolCall(_) => assert!(held.text.is_empty()),

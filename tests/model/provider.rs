@@ -2,7 +2,7 @@
 
 use redrive::{
     proto::{FinishReason, Part, Usage, part},
-    protocol::{Delta, Event},
+    protocol::{DecodeError, Delta, Event},
 };
 
 use super::op::Says;
@@ -22,6 +22,10 @@ pub struct Stream {
     /// There is terminal evidence.
     pub complete: bool,
     pub finish: Option<FinishReason>,
+    /// There was an error object.
+    pub broken: bool,
+    /// The index of the block that was last added to.
+    pub newest: usize,
 }
 
 impl Stream {
@@ -30,6 +34,7 @@ impl Stream {
         match says {
             Says::Text(text) => self.append("text", text),
             Says::Reasoning(text) => self.append("reasoning", text),
+            Says::Refusal(text) => self.append("refusal", text),
             Says::Call(call) => self.open_call(call, "call"),
             Says::Arguments(call, fragment) => {
                 let known = self.calls.iter().rev().find(|(known, _)| *known == call);
@@ -41,6 +46,7 @@ impl Stream {
                     }
                 };
                 self.blocks[index].text.push_str(fragment);
+                self.newest = index;
             }
             Says::Finish(reason) => {
                 self.complete = true;
@@ -53,6 +59,8 @@ impl Stream {
                 }
             }
             Says::Keepalive(_) | Says::Usage(_) | Says::Started => {}
+            Says::Error(_) => self.broken = true,
+            Says::Garbage => {}
         }
     }
 
@@ -64,6 +72,7 @@ impl Stream {
                 text: text.into(),
             }),
         }
+        self.newest = self.blocks.len() - 1;
     }
 
     fn open_call(&mut self, call: u32, kind: &'static str) {
@@ -72,11 +81,13 @@ impl Stream {
             kind,
             text: String::new(),
         });
+        self.newest = self.blocks.len() - 1;
     }
 
     /// The message that may be committed: every block, less the calls that are withheld.
     pub fn message(&self) -> Vec<Block> {
-        let filtered = self.finish == Some(FinishReason::ContentFilter);
+        let refused = [FinishReason::ContentFilter, FinishReason::Refusal];
+        let filtered = self.finish.is_some_and(|reason| refused.contains(&reason));
         self.blocks
             .iter()
             .filter(|block| block.kind != "call" || (!filtered && is_whole(&block.text)))
@@ -106,6 +117,10 @@ pub fn blocks_of(message: &[Part]) -> Vec<Block> {
             part::Part::Reasoning(reasoning) => Block {
                 kind: "reasoning",
                 text: reasoning.text,
+            },
+            part::Part::Refusal(text) => Block {
+                kind: "refusal",
+                text,
             },
             part::Part::ToolCall(call) => {
                 assert!(
@@ -146,6 +161,14 @@ pub fn decoded(says: Says) -> Event<'static> {
             reason,
             native: "native",
         },
+        Says::Refusal(text) => Event::Delta(Delta::Refusal(text)),
         Says::Done(completes) => Event::End { completes },
+        Says::Error(true) => Event::Error {
+            json: br#"{"error":{"message":"m","type":"server_error"}}"#,
+        },
+        Says::Error(false) => Event::Error {
+            json: br#"{"error":{"message":"m","code":"invalid_api_key"}}"#,
+        },
+        Says::Garbage => Event::Undecodable(DecodeError::Json),
     }
 }

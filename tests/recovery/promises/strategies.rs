@@ -12,57 +12,10 @@ use redrive::{
     verdict::Class,
 };
 
-use crate::fixtures::{at, change_targets, params, s};
-
-/// What happens next. `bool`s and indices that do not apply at the moment are passed over.
-#[derive(Clone, Debug)]
-pub enum Op {
-    /// Time passes; what falls due on the way is handed in.
-    Pass(u64),
-    /// Time passes, and the driver is too busy to notice.
-    Jump(u64),
-    /// A time-out is handed in although none is due.
-    Spurious,
-    /// The slot that was asked for is free.
-    Slot,
-    /// It is not free yet.
-    Queued,
-    /// It will not be free.
-    Refused,
-    /// The request was handed over.
-    Sent,
-    /// The provider says something.
-    Says(Says),
-    /// An exchange that was ended still says something.
-    Late(Says),
-    /// The response ends.
-    End,
-    /// The exchange fails; before or after the hand-over as it stands.
-    Fails(Class, Option<u64>),
-    /// The client takes so many frames.
-    Reads(u8),
-    /// The client acts on what it got, counted back from the newest frame (255: beyond it).
-    Effects(u8),
-    Cancel,
-    Lost,
-    Attach(Delivery),
-    Drain(u64),
-    OutOfMemory,
-}
-
-/// What a provider says in its stream.
-#[derive(Clone, Copy, Debug)]
-pub enum Says {
-    Text(&'static str),
-    Reasoning(&'static str),
-    Call(u32),
-    Arguments(u32, &'static str),
-    Keepalive(bool),
-    Usage(u64),
-    Started,
-    Finish(FinishReason),
-    Done(bool),
-}
+use crate::{
+    fixtures::{at, change_targets, params, s},
+    model::{Op, PERMANENT, Says},
+};
 
 /// Events of up to two generations.
 pub fn ops() -> impl Strategy<Value = Vec<(bool, Op)>> {
@@ -132,19 +85,6 @@ fn class() -> impl Strategy<Value = Class> {
         2 => prop::sample::select(PERMANENT.to_vec()),
     ]
 }
-
-/// Verdicts that cost one request per target.
-pub const PERMANENT: &[Class] = &[
-    Class::Auth,
-    Class::Permission,
-    Class::InvalidRequest,
-    Class::QuotaExhausted,
-    Class::ContextOverflow,
-    Class::ContentFiltered,
-    Class::NotFound,
-    Class::RedirectRefused,
-    Class::Unclassified,
-];
 
 fn wait() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![3 => Just(None), 2 => prop::sample::select(vec![1u64, 3, 30, 700]).prop_map(Some)]

@@ -1,0 +1,20 @@
+//! An account of drivers, providers and clients that is kept apart from the core's own, and checks the
+//! promises at every step of whatever happens. The properties of `recovery_promises.rs` and the
+//! simulation of `simulation/` play their events against it.
+
+#![allow(dead_code, reason = "each test crate uses its part")]
+
+mod client_side;
+mod fleet;
+mod ledger;
+mod op;
+mod places;
+mod provider;
+mod provider_side;
+mod reader;
+mod shared;
+mod silence;
+mod world;
+
+pub use fleet::Fleet;
+pub use op::{Op, PERMANENT, Says};

@@ -1,0 +1,214 @@
+//! What the provider does to a generation.
+
+use std::time::Duration;
+
+use redrive::{
+    recovery::{Event, Time, Upstream},
+    verdict::{Class, Failure, Origin, Stage},
+};
+
+use super::{
+    op::{PERMANENT, Says},
+    provider::decoded,
+    shared::Shared,
+    world::{Access, World},
+};
+
+impl World {
+    fn signal(&mut self, now: Time, signal: Upstream<'_>, commons: &Access, shared: &mut Shared) {
+        let attempt = self.attempts.len() as u32;
+        self.is_told = true;
+        self.handle(now, Event::Upstream { attempt, signal }, commons, shared);
+        self.is_told = false;
+    }
+
+    pub(super) fn hand_over(
+        &mut self,
+        now: Time,
+        answered: bool,
+        commons: &Access,
+        shared: &mut Shared,
+    ) {
+        let (Some(exchange), Some(attempt), Some(silence)) = (
+            &mut self.exchange,
+            self.attempts.last_mut(),
+            &mut self.silence,
+        ) else {
+            return;
+        };
+        let (sent, head) = (!exchange.sent, answered && !exchange.head);
+        exchange.sent = true;
+        exchange.head |= answered;
+        attempt.sent = true;
+        attempt.head |= answered;
+        if sent {
+            silence.sent(now);
+            self.signal(now, Upstream::Sent, commons, shared);
+        }
+        if head {
+            if let Some(silence) = &mut self.silence {
+                silence.event(now, false);
+            }
+            let head = Upstream::Head {
+                status: 200,
+                request_id: None,
+            };
+            self.signal(now, head, commons, shared);
+        }
+    }
+
+    pub(super) fn say(&mut self, now: Time, says: Says, commons: &Access, shared: &mut Shared) {
+        if self.exchange.is_none() {
+            return;
+        }
+        self.hand_over(now, true, commons, shared);
+        self.stream.note(says);
+        self.places.said(says, &self.stream);
+        self.note_time(now, says);
+        let class = match says {
+            Says::Error(true) => Some(Class::ProviderInternal),
+            Says::Error(false) => Some(Class::Auth),
+            _ => None,
+        };
+        if let Some(class) = class {
+            let failure = Failure::new(class, Origin::Provider, Stage::Stream, "told");
+            self.note_verdict(now, &failure, shared);
+        }
+        self.signal(now, Upstream::Decoded(decoded(says)), commons, shared);
+        if class.is_some() {
+            assert!(
+                self.exchange.is_none() && self.generation.committed().is_none(),
+                "promise 4: an error object beats a terminal"
+            );
+            self.landmarks.insert("error object");
+        }
+    }
+
+    fn note_time(&mut self, now: Time, says: Says) {
+        let inside = self.places.is_inside_a_block();
+        let Some(silence) = &mut self.silence else {
+            return;
+        };
+        match says {
+            Says::Keepalive(content) => silence.event(now, content),
+            Says::Usage(_) => silence.event(now, true),
+            Says::Started => silence.event(now, false),
+            Says::Finish(_) => silence.finished(now),
+            Says::Done(_) | Says::Error(_) | Says::Garbage => {}
+            _ => silence.token(now, inside),
+        }
+    }
+
+    /// What an ended exchange says changes nothing at all.
+    pub(super) fn say_late(&mut self, now: Time, says: Says, commons: &Access) {
+        let newest = self.attempts.len() as u32;
+        let Some(attempt) = newest.checked_sub(u32::from(self.exchange.is_some())) else {
+            return;
+        };
+        let state = |world: &World| {
+            (
+                world.due(),
+                world.generation.has_frame(),
+                world.generation.has_ended(),
+                world.generation.transcript_bytes(),
+            )
+        };
+        let before = state(self);
+        for signal in [
+            Upstream::Sent,
+            Upstream::Decoded(decoded(says)),
+            Upstream::End,
+        ] {
+            self.generation
+                .handle(now, Event::Upstream { attempt, signal }, commons);
+            assert_eq!(
+                self.generation.poll_command(),
+                None,
+                "a late event was heard"
+            );
+        }
+        assert_eq!(before, state(self), "a late event was heard");
+    }
+
+    /// The body ends as its framing says.
+    pub(super) fn end_response(&mut self, now: Time, commons: &Access, shared: &mut Shared) {
+        if self.exchange.is_none() {
+            return;
+        }
+        self.hand_over(now, true, commons, shared);
+        self.signal(now, Upstream::End, commons, shared);
+        assert!(self.exchange.is_none(), "an exchange after its end");
+    }
+
+    pub(super) fn fail(
+        &mut self,
+        now: Time,
+        class: Class,
+        wait: Option<u64>,
+        commons: &Access,
+        shared: &mut Shared,
+    ) {
+        let Some(exchange) = &self.exchange else {
+            return;
+        };
+        let complete = self.stream.complete;
+        let before_sent = !exchange.sent && class == Class::Transport;
+        let (origin, stage) = match class {
+            Class::Transport if before_sent => (Origin::Network, Stage::Connect),
+            Class::Transport => (Origin::Network, Stage::Stream),
+            _ => (Origin::Provider, Stage::Response),
+        };
+        if !before_sent {
+            self.hand_over(now, false, commons, shared);
+        }
+        if self.exchange.is_none() {
+            return;
+        }
+        let mut failure = Failure::new(class, origin, stage, "failed");
+        failure.wait = wait
+            .map(Duration::from_secs)
+            .filter(|_| class != Class::Transport);
+        if !complete {
+            self.note_verdict(now, &failure, shared);
+        }
+        let supplied = failure.wait;
+        self.signal(now, Upstream::Failed(failure), commons, shared);
+        assert!(self.exchange.is_none());
+        if complete {
+            return;
+        }
+        let [target] = &*self.params.targets else {
+            return;
+        };
+        if PERMANENT.contains(&class) {
+            assert!(self.generation.has_ended(), "promise 10: nowhere to go");
+        }
+        let fits = supplied.is_none_or(|wait| now + wait < self.admission_ends(shared));
+        if !fits && target.credentials < 2 {
+            assert!(
+                self.generation.has_ended(),
+                "promise 9: a wait that does not fit fails at once"
+            );
+        }
+    }
+
+    fn note_verdict(&mut self, now: Time, failure: &Failure, shared: &mut Shared) {
+        let Some(exchange) = &self.exchange else {
+            return;
+        };
+        let (target, key) = (exchange.target, (exchange.target, exchange.credential));
+        if PERMANENT.contains(&failure.class) {
+            self.permanent.push(target);
+        }
+        let Some(wait) = failure.wait else {
+            return;
+        };
+        self.supplied.push(wait);
+        let until = now + wait;
+        let hold = match failure.class {
+            Class::RateLimited | Class::QuotaExhausted => shared.rests.entry(key).or_default(),
+            _ => self.not_before.entry(target).or_default(),
+        };
+        *hold = until.max(*hold);
+    }
+}

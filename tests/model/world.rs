@@ -1,0 +1,406 @@
+//! One generation with its driver, provider and client, and the promises checked at every step.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use redrive::{
+    proto::{Delivery, Failed, LedgerEntry, StoppedBy},
+    recovery::{Command, Commons, Event, Generation, Observation, Params, Time},
+    verdict::{Class, Failure, Origin, Stage},
+};
+
+use super::{
+    ledger::Attempt, op::Op, places::Places, provider::Stream, reader::Reader, shared::Shared,
+    silence::Silence,
+};
+
+/// The exchange in flight.
+#[derive(Debug)]
+pub struct Exchange {
+    pub target: usize,
+    pub credential: usize,
+    pub sent: bool,
+    pub head: bool,
+}
+
+/// A generation under watch.
+pub struct World {
+    pub(super) params: Params,
+    pub(super) generation: Generation,
+    pub(super) rpc: u64,
+    pub(super) reader: Option<Reader>,
+    pub(super) stream: Stream,
+    pub(super) exchange: Option<Exchange>,
+    pub(super) silence: Option<Silence>,
+    pub(super) places: Places,
+    asked: Option<usize>,
+    pub(super) attempts: Vec<Attempt>,
+    left: u32,
+    /// What was left after each attempt's debit.
+    pub(super) left_after: Vec<u32>,
+    deadline: Time,
+    pub(super) permanent: Vec<usize>,
+    pub(super) not_before: HashMap<usize, Time>,
+    failures: HashMap<usize, u32>,
+    pub(super) supplied: Vec<Duration>,
+    /// The failure that is being handed in came from the provider, not from a timer.
+    pub(super) is_told: bool,
+    pub(super) claimed: bool,
+    pub(super) confirmed: bool,
+    pub(super) cancelled: bool,
+    /// The earliest time at which it must have ended for a reason that is not the provider's.
+    pub(super) must_end: Option<Time>,
+    pub(super) drains: Option<Time>,
+    started: bool,
+    ends: usize,
+    /// What happened that a test would want to have happened.
+    pub landmarks: BTreeSet<&'static str>,
+}
+
+pub(super) type Access = RefCell<Commons>;
+
+impl World {
+    pub fn new(now: Time, params: Params, commons: &Access, shared: &mut Shared) -> Self {
+        let generation = Generation::new(now, params.clone(), commons).unwrap();
+        shared.join(now, &params);
+        Self {
+            generation,
+            rpc: 1,
+            reader: Some(Reader::new(params.delivery)),
+            stream: Stream::default(),
+            exchange: None,
+            silence: None,
+            places: Places::default(),
+            asked: None,
+            attempts: Vec::new(),
+            left: params.policy.max_attempts,
+            left_after: Vec::new(),
+            deadline: now + params.policy.deadline,
+            permanent: Vec::new(),
+            not_before: HashMap::new(),
+            failures: HashMap::new(),
+            supplied: Vec::new(),
+            is_told: false,
+            claimed: false,
+            confirmed: false,
+            cancelled: false,
+            must_end: None,
+            drains: None,
+            started: false,
+            ends: 0,
+            landmarks: BTreeSet::new(),
+            params,
+        }
+    }
+
+    pub fn start(&mut self, now: Time, commons: &Access, shared: &mut Shared) {
+        self.started = true;
+        self.handle(now, Event::Start, commons, shared);
+    }
+
+    pub fn due(&self) -> Option<Time> {
+        self.generation.poll_timeout()
+    }
+
+    pub fn timer(&mut self, now: Time, commons: &Access, shared: &mut Shared) {
+        self.handle(now, Event::TimerDue, commons, shared);
+    }
+
+    /// Carries out one random event.
+    pub fn act(&mut self, now: Time, op: Op, commons: &Access, shared: &mut Shared) {
+        let provider_acts = matches!(op, Op::Sent | Op::Says(_) | Op::End | Op::Fails(..));
+        if provider_acts && self.asked.is_some() {
+            self.handle(now, Event::Reserved, commons, shared);
+        }
+        match op {
+            Op::Pass(_) | Op::Jump(_) => {}
+            Op::Spurious => self.timer(now, commons, shared),
+            Op::Slot if self.asked.is_some() => self.handle(now, Event::Reserved, commons, shared),
+            Op::Queued if self.asked.is_some() => self.handle(now, Event::Queued, commons, shared),
+            Op::Refused if self.asked.is_some() => {
+                let full = Failure::new(Class::NoTarget, Origin::Us, Stage::Admission, "full");
+                self.handle(now, Event::ReservationRefused(full), commons, shared);
+            }
+            Op::Slot | Op::Queued | Op::Refused => {}
+            Op::Sent => self.hand_over(now, false, commons, shared),
+            Op::Says(says) => self.say(now, says, commons, shared),
+            Op::Late(says) => self.say_late(now, says, commons),
+            Op::End => self.end_response(now, commons, shared),
+            Op::Fails(class, wait) => self.fail(now, class, wait, commons, shared),
+            Op::Reads(count) => self.read(now, usize::from(count)),
+            Op::Effects(back) => self.effects(now, back, commons, shared),
+            Op::Cancel => self.cancel(now, Event::Cancel { reason: "" }, commons, shared),
+            Op::Lost => self.lose(now, commons, shared),
+            Op::Attach(delivery) => self.attach(now, delivery, commons, shared),
+            Op::Drain(after) => {
+                let until = now + Duration::from_millis(after);
+                self.drains = Some(self.drains.map_or(until, |drains| drains.min(until)));
+                self.handle(now, Event::Drain { until }, commons, shared);
+            }
+            Op::OutOfMemory => self.cancel(now, Event::OutOfMemory, commons, shared),
+            Op::Crash => self.cancel(now, Event::Crashed, commons, shared),
+        }
+    }
+
+    pub(super) fn handle(
+        &mut self,
+        now: Time,
+        event: Event<'_>,
+        commons: &Access,
+        shared: &mut Shared,
+    ) {
+        let had_ended = self.generation.has_ended();
+        self.generation.handle(now, event, commons);
+        while let Some(command) = self.generation.poll_command() {
+            assert!(
+                !had_ended,
+                "promise 7: a command after the end: {command:?}"
+            );
+            self.carry_out(now, command, shared);
+        }
+        let has_ended = self.generation.has_ended();
+        assert_eq!(self.ends, usize::from(has_ended), "promise 7: one end");
+        if has_ended && !had_ended {
+            self.note_end(now, shared);
+        }
+        if has_ended {
+            assert!(
+                self.exchange.is_none(),
+                "promise 8: an exchange that outlives its generation"
+            );
+            assert!(
+                self.asked.is_none(),
+                "a reservation that outlives its generation"
+            );
+        } else {
+            self.check_time_outs();
+        }
+        assert!(
+            self.generation.transcript_bytes() <= self.params.max_message_bytes,
+            "promise 13: the message outgrew its bound"
+        );
+        if let (Some(key), false) = (&self.params.scope, has_ended) {
+            let left = commons.borrow().scopes.allowance(key).map(|a| a.left);
+            let account = shared.scope(&self.params).map(|scope| scope.left);
+            assert_eq!(left, account, "promise 1: the scope's allowance");
+        }
+    }
+
+    /// What must happen by itself has a time-out that is not too late.
+    fn check_time_outs(&self) {
+        if !self.started {
+            return;
+        }
+        let silence = self.exchange.as_ref().and(self.silence.as_ref());
+        let admission = self.exchange.is_none().then_some(self.deadline);
+        let latest = [
+            silence.and_then(Silence::due),
+            admission,
+            self.must_end,
+            self.drains,
+        ];
+        let Some(latest) = latest.into_iter().flatten().min() else {
+            return;
+        };
+        let due = self.due();
+        assert!(
+            due.is_some_and(|due| due <= latest),
+            "a time-out at {due:?} that should come by {latest:?}"
+        );
+    }
+
+    fn carry_out(&mut self, now: Time, command: Command, shared: &mut Shared) {
+        match command {
+            Command::Reserve { target } => self.asked = Some(target),
+            Command::Send {
+                attempt,
+                target,
+                credential,
+            } => self.send(now, attempt, target, credential.unwrap_or(0), shared),
+            Command::Abort { .. } => {
+                self.exchange = None;
+                self.asked = None;
+            }
+            Command::Finish => assert!(self.exchange.take().is_some()),
+            Command::Observe(Observation::Ended) => self.ends += 1,
+            Command::Observe(Observation::AttemptEnded(entry)) => {
+                self.attempt_ended(now, &entry, shared);
+            }
+            Command::Observe(_) => {}
+        }
+    }
+
+    /// Everything that must hold before a request may leave.
+    fn send(
+        &mut self,
+        now: Time,
+        attempt: u32,
+        target: usize,
+        credential: usize,
+        shared: &mut Shared,
+    ) {
+        assert_eq!(self.asked.take(), Some(target), "a request without a slot");
+        assert!(self.exchange.is_none(), "promise 1: two requests at once");
+        assert!(!self.cancelled, "promise 8: a request after a cancel");
+        assert!(
+            !self.confirmed,
+            "promise 6: a request after confirmed effects"
+        );
+        assert!(
+            !self.permanent.contains(&target),
+            "promise 10: a permanent verdict, asked again"
+        );
+        assert!(
+            !self.places.are_over(),
+            "same place: a request after the third stall in a row there"
+        );
+        assert!(now < self.deadline, "a request after the deadline");
+        self.check_callers_deadline(now);
+        self.check_waits(now, target, credential, shared);
+        let left = match shared.scope(&self.params) {
+            Some(scope) => {
+                assert!(now < scope.deadline, "a request after the scope's deadline");
+                &mut scope.left
+            }
+            None => &mut self.left,
+        };
+        *left = left
+            .checked_sub(1)
+            .expect("promise 1: a request beyond the allowance");
+        self.left_after.push(*left);
+        self.attempts.push(Attempt::default());
+        assert_eq!(attempt as usize, self.attempts.len());
+        assert!(attempt <= self.params.policy.max_attempts, "promise 1");
+        self.landmarks.extend((target > 0).then_some("fallback"));
+        self.landmarks
+            .extend((credential > 0).then_some("second credential"));
+        self.stream = Stream::default();
+        self.places.dispatched();
+        self.landmarks
+            .extend(self.places.doubled.then_some("doubled windows"));
+        let timers = self.params.targets[target].timers;
+        self.silence = Some(Silence::dispatched(now, timers, self.places.doubled));
+        self.exchange = Some(Exchange {
+            target,
+            credential,
+            sent: false,
+            head: false,
+        });
+    }
+
+    fn check_callers_deadline(&self, now: Time) {
+        let first_rpc = self.rpc == 1 && self.reader.is_some() && self.params.client_idle.is_zero();
+        let callers = self.params.caller_deadline.filter(|_| first_rpc);
+        assert!(
+            callers.is_none_or(|at| now < at),
+            "a request after the caller's deadline"
+        );
+    }
+
+    fn check_waits(&self, now: Time, target: usize, credential: usize, shared: &Shared) {
+        let not_before = self.not_before.get(&target).copied().unwrap_or_default();
+        assert!(
+            now >= not_before,
+            "promise 9: a request before the wait for its target was over"
+        );
+        let rest = shared.rests.get(&(target, credential)).copied();
+        assert!(
+            now >= rest.unwrap_or_default(),
+            "promise 9: a request with a credential that rests"
+        );
+    }
+
+    /// An attempt is over, for its own reasons or for others.
+    fn attempt_ended(&mut self, now: Time, entry: &LedgerEntry, shared: &mut Shared) {
+        let Some(verdict) = &entry.verdict else {
+            return;
+        };
+        let Some(exchange) = &self.exchange else {
+            panic!("an attempt that ended twice");
+        };
+        let (target, credential) = (exchange.target, exchange.credential);
+        let class = verdict.class();
+        let timed = [
+            Class::Stall,
+            Class::TimeoutConnect,
+            Class::TimeoutFirstToken,
+        ];
+        if timed.contains(&class) && !self.is_told {
+            let due = self.silence.as_ref().and_then(Silence::due);
+            assert!(
+                due.is_some_and(|due| due <= now),
+                "promise 11: a time-out ({class:?}) before the silence was too long"
+            );
+            self.landmarks.insert("time-out");
+        }
+        let failures = self.failures.entry(target).or_default();
+        let own = self.params.policy.backoff.base * 2u32.pow((*failures).min(10));
+        let until = now + own.min(self.params.policy.backoff.max);
+        *failures += 1;
+        self.places.failed(class, target);
+        match class {
+            Class::QuotaExhausted => {}
+            Class::RateLimited => {
+                let rest = shared.rests.entry((target, credential)).or_default();
+                *rest = until.max(*rest);
+            }
+            _ => {
+                let hold = self.not_before.entry(target).or_default();
+                *hold = until.max(*hold);
+            }
+        }
+    }
+
+    fn note_end(&mut self, now: Time, shared: &mut Shared) {
+        if let Some(failed) = self.generation.failed() {
+            let failed = failed.clone();
+            self.landmarks.insert(failed.stopped_by().as_str_name());
+            self.check_reason(now, &failed, shared);
+        } else {
+            assert!(
+                self.stream.complete && !self.stream.broken,
+                "promise 4: accepted without terminal evidence"
+            );
+        }
+        shared.leave(now, &self.params);
+    }
+
+    /// Whether it ended for the reason it says.
+    fn check_reason(&self, now: Time, failed: &Failed, shared: &mut Shared) {
+        let holds = match failed.stopped_by() {
+            StoppedBy::SamePlace => self.places.are_over(),
+            StoppedBy::Allowance => {
+                let left = shared.scope(&self.params).map(|scope| scope.left);
+                left.unwrap_or(self.left) == 0
+            }
+            StoppedBy::ReplayDisabled => {
+                self.params.policy.replay == redrive::recovery::settings::Replay::None
+            }
+            StoppedBy::Effects => self.claimed,
+            StoppedBy::Drain => self.drains.is_some_and(|drains| drains <= now),
+            StoppedBy::WaitTooLong => {
+                let told = failed.verdict.as_ref().and_then(|v| v.retry_after);
+                told.is_some_and(|told| {
+                    Duration::new(told.seconds as u64, told.nanos as u32)
+                        == *self.supplied.last().unwrap()
+                })
+            }
+            StoppedBy::NoReset => self
+                .reader
+                .as_ref()
+                .is_some_and(|reader| reader.delivery == Delivery::PreviewNoReset),
+            StoppedBy::Unspecified => false,
+            _ => true,
+        };
+        assert!(holds, "stopped by {:?}?", failed.stopped_by());
+    }
+
+    /// Until when anything may still be sent.
+    pub(super) fn admission_ends(&self, shared: &mut Shared) -> Time {
+        let scope = shared.scope(&self.params).map(|scope| scope.deadline);
+        scope.map_or(self.deadline, |deadline| deadline.min(self.deadline))
+    }
+}

@@ -1,0 +1,135 @@
+//! What happens how often: drawn anew for each seed, so that some fleets see nothing but stalls and
+//! others every fault at once.
+
+use redrive::{
+    proto::{Delivery, FinishReason},
+    verdict::Class,
+};
+
+use crate::{
+    dice::Dice,
+    model::{Op, PERMANENT, Says},
+};
+
+/// How often each event comes, before a fleet's own habits.
+const EVENTS: [u64; 18] = [
+    12, // time passes
+    2,  // time passes, unnoticed
+    1,  // a time-out that is not due
+    8,  // a slot
+    1,  // a slot that is not free
+    6,  // the hand-over
+    30, // the provider speaks
+    5,  // an ended exchange speaks
+    3,  // the response ends
+    10, // a failure
+    24, // the client reads
+    4,  // effects
+    1,  // a cancel
+    1,  // a lost client
+    1,  // another client
+    1,  // a drain
+    1,  // memory runs out, a crash
+    1,  // no slot at all
+];
+
+/// How often a provider says what.
+const WORDS: [u64; 12] = [16, 4, 2, 4, 6, 6, 2, 2, 5, 1, 2, 1];
+
+/// The habits of one fleet.
+pub struct Habits {
+    events: [u64; EVENTS.len()],
+    words: [u64; WORDS.len()],
+    /// How long time passes at most, in milliseconds.
+    times: &'static [u64],
+}
+
+impl Habits {
+    pub fn draw(dice: &mut Dice) -> Self {
+        let mut vary = |weight: u64| weight * dice.pick(&[0, 2, 10, 10, 10, 30]);
+        Self {
+            events: EVENTS.map(&mut vary),
+            words: WORDS.map(&mut vary),
+            times: dice.pick::<&[u64]>(&[
+                &[0, 10, 1_000, 2_000, 3_000, 5_000, 12_000, 50_000],
+                &[1_000, 2_000, 3_000],
+                &[46_000, 50_000, 310_000],
+                &[0, 1, 999, 1_001, 700_000],
+            ]),
+        }
+    }
+
+    /// What happens next.
+    pub fn next(&self, dice: &mut Dice) -> Op {
+        match dice.weighted(&self.events) {
+            0 => Op::Pass(dice.pick(self.times)),
+            1 => Op::Jump(dice.pick(self.times)),
+            2 => Op::Spurious,
+            3 => Op::Slot,
+            4 => Op::Queued,
+            5 => Op::Sent,
+            6 => Op::Says(self.says(dice)),
+            7 => Op::Late(self.says(dice)),
+            8 => Op::End,
+            9 => fails(dice),
+            10 => Op::Reads(dice.below(12) as u8),
+            11 => Op::Effects(if dice.chance(5) {
+                255
+            } else {
+                dice.below(4) as u8
+            }),
+            14 => Op::Attach(dice.pick(&[
+                Delivery::Preview,
+                Delivery::PreviewNoReset,
+                Delivery::CommittedOnly,
+            ])),
+            rare if dice.chance(15) => match rare {
+                12 => Op::Cancel,
+                13 => Op::Lost,
+                15 => Op::Drain(dice.below(60_000)),
+                16 if dice.chance(50) => Op::OutOfMemory,
+                16 => Op::Crash,
+                _ => Op::Refused,
+            },
+            _ => Op::Spurious,
+        }
+    }
+
+    fn says(&self, dice: &mut Dice) -> Says {
+        match dice.weighted(&self.words) {
+            0 => Says::Text(dice.pick(&["a", "bc", "é", "a longer piece of text"])),
+            1 => Says::Reasoning("hm"),
+            2 => Says::Refusal("no"),
+            3 => Says::Call(dice.below(2) as u32),
+            4 => Says::Arguments(dice.below(2) as u32, dice.pick(&["{}", "{\"a\":", "1}"])),
+            5 => Says::Keepalive(dice.chance(50)),
+            6 => Says::Usage(dice.below(50)),
+            7 => Says::Started,
+            8 => Says::Finish(dice.pick(&[
+                FinishReason::Stop,
+                FinishReason::Stop,
+                FinishReason::Length,
+                FinishReason::ToolCalls,
+                FinishReason::ContentFilter,
+            ])),
+            9 => Says::Done(dice.chance(20)),
+            10 => Says::Error(dice.chance(70)),
+            _ => Says::Garbage,
+        }
+    }
+}
+
+fn fails(dice: &mut Dice) -> Op {
+    let class = match dice.weighted(&[12, 4, 2]) {
+        0 => dice.pick(&[
+            Class::Transport,
+            Class::ProviderInternal,
+            Class::Stall,
+            Class::TimeoutProvider,
+        ]),
+        1 => dice.pick(&[Class::RateLimited, Class::Overloaded]),
+        _ => dice.pick(PERMANENT),
+    };
+    let wait = dice.pick(&[None, None, None, Some(1), Some(3), Some(30), Some(700)]);
+    Op::Fails(class, wait)
+}

@@ -1,0 +1,204 @@
+//! What every client and every provider did, and what must follow from it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    sync::Mutex,
+};
+
+use redrive::proto::{Executed, Failed, Ledger, VerdictClass as Class};
+use tokio::time::Instant;
+
+use super::{
+    house::House,
+    provider::{Said, Speech},
+};
+use crate::support::{Fate, Provider, Received, Script};
+
+/// The account of one seed.
+pub struct Account {
+    provider: Provider,
+    pub house: House,
+    said: Mutex<BTreeMap<u64, Vec<Said>>>,
+    over: Mutex<BTreeMap<u64, Instant>>,
+    landmarks: Mutex<BTreeSet<&'static str>>,
+    story: Mutex<String>,
+}
+
+/// The question by which a client's sends are known.
+pub fn question(client: u64) -> String {
+    format!("I am client {client}.")
+}
+
+fn client_of(send: &Received) -> u64 {
+    let body = String::from_utf8_lossy(&send.body);
+    let (_, rest) = body.split_once("I am client ").expect("a client's send");
+    let (number, _) = rest.split_once('.').unwrap();
+    number.parse().unwrap()
+}
+
+impl Account {
+    pub fn new(provider: Provider, house: House) -> Self {
+        Self {
+            provider,
+            house,
+            said: Mutex::default(),
+            over: Mutex::default(),
+            landmarks: Mutex::default(),
+            story: Mutex::default(),
+        }
+    }
+
+    /// A send is there: whose, and which of theirs, from 1.
+    pub fn is_sent(&self, send: &Received) -> (u64, u64) {
+        let client = client_of(send);
+        let over = self.over.lock().unwrap().get(&client).copied();
+        assert!(
+            over.is_none_or(|over| send.at <= over),
+            "promises 6 and 8: client {client} is done, yet there is a send"
+        );
+        if send.provider != "a" {
+            self.reach("fallback");
+        }
+        let key = send.headers.get("authorization");
+        if key.is_some_and(|key| key.as_bytes().ends_with(b"2")) {
+            self.reach("second credential");
+        }
+        let said = self.said.lock().unwrap();
+        let before = said.get(&client).map_or(0, Vec::len);
+        assert!(
+            before < self.house.max_attempts,
+            "promise 1: more sends than attempts"
+        );
+        (client, before as u64 + 1)
+    }
+
+    pub fn says(&self, client: u64, speech: Speech) -> Script {
+        let mut said = self.said.lock().unwrap();
+        said.entry(client).or_default().push(speech.said);
+        speech.script
+    }
+
+    /// What was said to an attempt of a client.
+    pub fn said(&self, client: u64, attempt: u32) -> Said {
+        let said = self.said.lock().unwrap();
+        said[&client][attempt as usize - 1].clone()
+    }
+
+    /// Nothing is sent for this client any more.
+    pub fn is_over(&self, client: u64) {
+        let mut over = self.over.lock().unwrap();
+        over.entry(client).or_insert_with(Instant::now);
+    }
+
+    pub fn reach(&self, landmark: &'static str) {
+        self.landmarks.lock().unwrap().insert(landmark);
+    }
+
+    pub fn landmarks(&self) -> BTreeSet<&'static str> {
+        self.landmarks.lock().unwrap().clone()
+    }
+
+    /// Something that must happen again when the seed is played again.
+    pub fn tell(&self, client: u64, what: &str) {
+        writeln!(self.story.lock().unwrap(), "client {client}: {what}").unwrap();
+    }
+
+    pub fn story(&self) -> String {
+        self.story.lock().unwrap().clone()
+    }
+
+    pub fn sends(&self) -> Vec<Received> {
+        self.provider.received()
+    }
+
+    fn sends_of(&self, client: u64) -> Vec<Received> {
+        let sends = self.sends().into_iter();
+        sends.filter(|send| client_of(send) == client).collect()
+    }
+
+    /// Promise 8: what ended leaves nothing in flight.
+    pub fn check_nothing_in_flight(&self, client: u64) {
+        let running = self.sends_of(client);
+        let running = running.iter().filter(|send| send.fate == Fate::Running);
+        assert_eq!(running.count(), 0, "promise 8: a send outlives its end");
+    }
+
+    /// Promise 14: the ledger is what was recorded at the seam.
+    pub fn check_ledger(&self, client: u64, ledger: &Ledger) {
+        let sends = self.sends_of(client);
+        assert_eq!(ledger.entries.len(), sends.len(), "promise 14");
+        for (entry, send) in ledger.entries.iter().zip(&sends) {
+            let expected = match (send.sent, send.answered) {
+                (_, true) => Executed::Yes,
+                (true, false) => Executed::Maybe,
+                (false, false) => Executed::No,
+            };
+            assert_eq!(entry.executed(), expected, "promise 14");
+            assert!(
+                entry.target.starts_with(&send.provider),
+                "promise 14: the target"
+            );
+            let class = entry.verdict.as_ref().map(|verdict| verdict.class());
+            if class == Some(Class::Stall) {
+                let said = self.said(client, entry.attempt);
+                let (stall, no_progress) = (self.house.stall, self.house.no_progress);
+                assert!(
+                    said.silence >= stall || said.without_output >= no_progress,
+                    "promise 11: a stall without a silence"
+                );
+            }
+        }
+    }
+
+    /// Promise 9: nobody is told of a wait that nobody asked for.
+    pub fn check_wait(&self, client: u64, failed: &Failed) {
+        let verdict = failed.verdict.as_ref().unwrap();
+        let Some(told) = verdict.retry_after else {
+            return;
+        };
+        let told = told.try_into().unwrap();
+        let said = self.said.lock().unwrap();
+        let mut said = said.get(&client).into_iter().flatten();
+        let known = said.any(|said| said.wait.is_some_and(|(wait, _)| wait == told));
+        let ours = verdict.class() == Class::NoTarget;
+        assert!(ours || known, "promise 9: a wait that nobody asked for");
+    }
+
+    /// Promises 9 and 10, of all sends together.
+    pub fn check_sends(&self) {
+        let sends = self.sends();
+        let said = self.said.lock().unwrap();
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        for (index, send) in sends.iter().enumerate() {
+            let client = client_of(send);
+            let count = counts.entry(client).or_default();
+            let said = &said[&client][*count];
+            *count += 1;
+            let (Fate::Ended, Some(ended)) = (send.fate, send.ended_at) else {
+                continue;
+            };
+            let later = sends[index + 1..].iter().filter(|later| later.at > ended);
+            for later in later.filter(|later| later.provider == send.provider) {
+                let same = client_of(later) == client;
+                assert!(
+                    !(same && said.is_permanent),
+                    "promise 10: the same request to the same target after a permanent verdict"
+                );
+                let Some((wait, binds_credential)) = said.wait else {
+                    continue;
+                };
+                let key = |send: &Received| send.headers.get("authorization").cloned();
+                let bound = if binds_credential {
+                    key(later) == key(send)
+                } else {
+                    same
+                };
+                assert!(
+                    !bound || later.at >= ended + wait,
+                    "promise 9: a send before the wait was over"
+                );
+            }
+        }
+    }
+}

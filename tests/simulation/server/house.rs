@@ -1,0 +1,74 @@
+//! The configuration that a seed's sidecar runs on.
+
+use std::time::Duration;
+
+use crate::{dice::Dice, support::secs};
+
+/// What the checks need to know of it.
+#[derive(Clone, Debug)]
+pub struct House {
+    pub config: String,
+    pub slots: usize,
+    pub max_attempts: usize,
+    /// The shortest silence that is a stall, and the longest that may pass with keepalives alone.
+    pub stall: Duration,
+    pub no_progress: Duration,
+}
+
+impl House {
+    pub fn draw(dice: &mut Dice) -> House {
+        let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulation/server/key");
+        let credentials = match dice.below(3) {
+            0 => String::new(),
+            count => {
+                let each = (1..=count)
+                    .map(|n| format!("{{name: k{n}, api_key: {{file: '{keys}{n}.txt'}}}}"));
+                format!(", credentials: [{}]", each.collect::<Vec<_>>().join(", "))
+            }
+        };
+        let provider = |name: &str| {
+            format!(
+                "  {name}: {{base_url: 'http://{name}.test/v1', profile: hosted{credentials}}}\n"
+            )
+        };
+        let providers: String = ["a", "b", "c"].map(provider).concat();
+        let targets: Vec<String> = ["a", "b", "c"]
+            .iter()
+            .take(1 + dice.below(3) as usize)
+            .map(|name| format!("{{provider: {name}, model: m}}"))
+            .collect();
+        let max_attempts = dice.pick(&[1, 3, 5, 11, 11]);
+        let is_quick = dice.chance(50);
+        let timers = if is_quick {
+            "{connect: 3s, first_token: 20s, inter_delta: 5s, open_block: 8s, no_progress: 30s, \
+             tail: 1s}"
+        } else {
+            "{tail: 2s}"
+        };
+        let config = format!(
+            "providers:\n{providers}routes:\n  default:\n    targets: [{}]\n    timers: {timers}\n    \
+             client_idle: {}s\n    max_message_bytes: {}\n    \
+             recovery: {{max_attempts: {max_attempts}, deadline: {}s, patience: {}s, \
+             backoff: {{base: {}ms, jitter: 0}}}}\n\
+             retry_budget: {{floor: {}}}\nlimits: {{retention: {}s, max_total_bytes: {}}}\n\
+             drain: {{grace: {}s}}\n",
+            targets.join(", "),
+            dice.pick(&[0, 7, 120, 120]),
+            dice.pick(&["8MiB", "8MiB", "8MiB", "2KiB"]),
+            dice.pick(&[20, 600, 600]),
+            dice.pick(&[0, 5, 60]),
+            dice.pick(&[50, 1_000, 1_000]),
+            dice.pick(&[0, 1_000, 1_000, 1_000]),
+            dice.pick(&[0, 30, 60]),
+            dice.pick(&["128MiB", "128MiB", "128MiB", "16KiB"]),
+            dice.pick(&[0, 10, 120]),
+        );
+        House {
+            config,
+            slots: dice.pick(&[64, 64, 64, 1, 3]),
+            max_attempts,
+            stall: if is_quick { secs(5) } else { secs(45) },
+            no_progress: if is_quick { secs(30) } else { secs(300) },
+        }
+    }
+}
