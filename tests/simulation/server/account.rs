@@ -157,7 +157,7 @@ impl Account {
         let Some(told) = verdict.retry_after else {
             return;
         };
-        let told = told.try_into().unwrap();
+        let told: std::time::Duration = told.try_into().unwrap();
         let said = self.said.lock().unwrap();
         let mut said = said.get(&client).into_iter().flatten();
         let known = said.any(|said| said.wait.is_some_and(|(wait, _)| wait == told));
