@@ -10,7 +10,7 @@ use super::{
     process::Process,
 };
 
-/// What one load, or several together, came to.
+/// What one load came to.
 #[derive(Default)]
 pub struct Load {
     pub tokens: usize,
@@ -29,11 +29,13 @@ impl Load {
         self.cpu.as_secs_f64() * 1e6 / self.tokens as f64
     }
 
-    pub fn add(&mut self, other: Self) {
+    pub fn messages_per_token(&self) -> f64 {
+        self.messages as f64 / self.tokens as f64
+    }
+
+    fn add(&mut self, other: Self) {
         self.tokens += other.tokens;
         self.messages += other.messages;
-        self.elapsed += other.elapsed;
-        self.cpu += other.cpu;
         self.ages.extend(other.ages);
     }
 }
@@ -72,7 +74,8 @@ async fn stream(channel: Channel, model: String, tokens: usize) -> Load {
 }
 
 /// The value below which `percent` of `values` lie.
-pub fn percentile(values: &mut [u32], percent: f64) -> u32 {
+pub fn percentile(values: &[u32], percent: f64) -> u32 {
+    let mut values = values.to_vec();
     values.sort_unstable();
     let at = (values.len() as f64 * percent / 100.0) as usize;
     values[at.min(values.len() - 1)]
