@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         prost::Message::encode_to_vec(&descriptors),
     )?;
     tonic_prost_build::configure()
+        .codec_path("crate::proto::Codec")
         .bytes(".redrive.v1.NativeBody.json")
         .bytes(".redrive.v1.Delta.native_event")
         .compile_fds(descriptors)?;

@@ -4,11 +4,14 @@
 //! The pure rooms use the messages as values (a frame is compared whole in tests); only `server` and
 //! `cli` use the service.
 
+mod codec;
+
 #[allow(missing_docs, clippy::all, clippy::pedantic, rustdoc::all)]
 mod generated {
     tonic::include_proto!("redrive.v1");
 }
 
+pub use codec::Codec;
 pub use generated::*;
 
 /// The compiled descriptors, served by gRPC reflection.

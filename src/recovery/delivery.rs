@@ -33,7 +33,8 @@ pub enum Claim {
 pub struct Client {
     /// What it wants to see.
     pub delivery: Delivery,
-    control: VecDeque<Frame>,
+    /// Boxed: the list is mostly empty, and a frame has room for the largest.
+    control: VecDeque<Box<Frame>>,
     sequence: u64,
     previews: Vec<Preview>,
     /// Whether the current attempt was previewed to it.
@@ -67,19 +68,20 @@ impl Client {
 
     /// Queues a control frame. A wait that was prolonged before the client saw it is told once.
     pub fn push(&mut self, frame: Frame) {
-        if let (Frame::Waiting(new), Some(Frame::Waiting(old))) = (&frame, self.control.back_mut())
+        let last = self.control.back_mut().map(Box::as_mut);
+        if let (Frame::Waiting(new), Some(Frame::Waiting(old))) = (&frame, last)
             && old.reason == new.reason
         {
             old.clone_from(new);
             return;
         }
-        self.control.push_back(frame);
+        self.control.push_back(Box::new(frame));
     }
 
     /// Queues a confirmation of effects, or widens the one that is queued.
     pub fn confirm(&mut self, through_sequence: u64) {
         for frame in &mut self.control {
-            if let Frame::Committed(committed) = frame
+            if let Frame::Committed(committed) = frame.as_mut()
                 && !committed.r#final
             {
                 committed.through_sequence = committed.through_sequence.max(through_sequence);
@@ -94,7 +96,7 @@ impl Client {
 
     /// The next control frame.
     pub fn pop(&mut self) -> Option<Frame> {
-        self.control.pop_front()
+        self.control.pop_front().map(|frame| *frame)
     }
 
     /// Whether control frames wait for it.

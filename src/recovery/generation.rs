@@ -182,11 +182,6 @@ impl Generation {
         .min()
     }
 
-    /// Whether there is a command to carry out.
-    pub fn has_command(&self) -> bool {
-        !self.commands.is_empty()
-    }
-
     /// Whether it has ended and nobody is attached: nothing happens any more by itself.
     pub fn is_settled(&self) -> bool {
         self.has_ended() && self.client.is_none()

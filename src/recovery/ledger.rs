@@ -91,6 +91,10 @@ pub struct Ledger {
 impl Ledger {
     /// Opens the entry of an attempt that is being dispatched.
     pub fn open(&mut self, entry: Entry) {
+        if self.entries.is_empty() {
+            // Most generations have one attempt; a vector would make room for four.
+            self.entries.reserve_exact(1);
+        }
         self.entries.push(entry);
     }
 

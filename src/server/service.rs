@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{
     deadline,
     refusal::Refusal,
-    rpc::{self, Attached, Rpc},
+    rpc::{self, Attached, Reader, Rpc},
     start::{self, Circumstances, Prepared},
     status,
 };
@@ -116,8 +116,9 @@ impl Service {
             Some(_) => return Err(Refusal::invalid("frame", "start or attach comes first")),
             None => return Err(Refusal::invalid("frame", "is empty or unknown")),
         };
-        let reader = rpc::read_client(inbound, Arc::clone(&attached.session), attached.rpc);
-        attached.inbound = Some(self.environment.spawn(reader).abort_handle());
+        let alive = self.environment.count_task();
+        let reader = Reader::new(inbound, Arc::clone(&attached.session), attached.rpc, alive);
+        attached.inbound = Some(tokio::spawn(reader).abort_handle());
         Ok(attached)
     }
 

@@ -1,45 +1,68 @@
 //! A driver's life: what it leaves when it is done, and when it dies.
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::Pin,
     sync::{Arc, Weak},
-    task::Poll,
-    thread,
+    task::{Context, Poll, ready},
 };
 
 use super::{
     Session, Work,
     driver::{Done, Driver},
 };
+use crate::telemetry::Guard;
 
-/// Drives `session` until it is settled. A panic, which is a bug of ours, ends the generation and
+/// Drives a session until it is settled. A panic, which is a bug of ours, ends the generation and
 /// nothing else; the account of what was sent is the core's, and stays.
-pub(super) async fn drive(session: Arc<Session>, work: Option<Work>) {
-    let mut guard = CrashGuard(Arc::downgrade(&session));
-    let driver = Driver::new(Arc::clone(&session), work);
-    let done = match contained(driver.run()).await {
-        Ok(done) => done,
-        Err(_) if session.end_crashed() => Driver::new(session, None).run().await,
-        Err(_) => Done::Crashed,
-    };
-    if done == Done::Settled {
-        guard.disarm();
+///
+/// A future by hand: the compiler's would hold the driver several times over, for as long as the
+/// generation runs.
+pub(super) struct Task {
+    driver: Driver,
+    panicked: bool,
+    guard: CrashGuard,
+    _alive: Guard,
+}
+
+impl Task {
+    pub(super) fn new(session: Arc<Session>, work: Option<Work>) -> Self {
+        Self {
+            guard: CrashGuard(Arc::downgrade(&session)),
+            _alive: session.environment.count_task(),
+            driver: Driver::new(session, work),
+            panicked: false,
+        }
+    }
+
+    fn poll_driver(&mut self, cx: &mut Context<'_>) -> Poll<Done> {
+        if self.panicked {
+            return self.driver.poll(cx);
+        }
+        if let Ok(poll) = catch_unwind(AssertUnwindSafe(|| self.driver.poll(cx))) {
+            return poll;
+        }
+        // What the driver held is dropped; the core stays in its session.
+        let session = Arc::clone(&self.driver.session);
+        self.driver = Driver::new(Arc::clone(&session), None);
+        self.panicked = true;
+        match session.end_crashed() {
+            true => self.driver.poll(cx),
+            false => Poll::Ready(Done::Crashed),
+        }
     }
 }
 
-/// `work`, its panic caught.
-async fn contained<T>(work: impl Future<Output = T>) -> thread::Result<T> {
-    let mut work = pin!(work);
-    // What `work` holds is dropped; the core stays in its session.
-    poll_fn(
-        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
-        },
-    )
-    .await
+impl Future for Task {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if ready!(self.poll_driver(cx)) == Done::Settled {
+            self.guard.disarm();
+        }
+        Poll::Ready(())
+    }
 }
 
 /// Tells the session when nothing drives it any more, so that its RPC still gets an end.

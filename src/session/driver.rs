@@ -3,10 +3,10 @@
 
 use std::{
     collections::VecDeque,
-    future::{Future, poll_fn},
+    future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -78,19 +78,21 @@ impl Driver {
         }
     }
 
-    pub(super) async fn run(mut self) -> Done {
+    /// Carries out commands and takes what happened, until there is neither.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Done> {
         loop {
-            if let Some(done) = self.carry_out() {
-                return done;
+            if let Some(done) = self.carry_out(cx) {
+                return Poll::Ready(done);
             }
-            poll_fn(|cx| self.poll_step(cx)).await;
+            ready!(self.poll_step(cx));
         }
     }
 
-    /// Carries out all commands; whether that was the last of the work.
-    fn carry_out(&mut self) -> Option<Done> {
+    /// Carries out all commands; whether that was the last of the work. What comes from outside later
+    /// wakes us.
+    fn carry_out(&mut self, cx: &Context<'_>) -> Option<Done> {
         loop {
-            let (timeout, settled) = {
+            let timeout = {
                 let mut inner = self.session.lock();
                 if inner.crashed {
                     return Some(Done::Crashed);
@@ -98,16 +100,18 @@ impl Driver {
                 while let Some(command) = inner.core.poll_command() {
                     self.commands.push_back(command);
                 }
-                let settled = self.commands.is_empty() && inner.core.is_settled();
-                if settled {
+                if self.commands.is_empty() && inner.core.is_settled() {
                     inner.driving = false;
+                    inner.driver = None;
                     inner.drop_unreachable(&self.session.environment.memory);
+                    return Some(Done::Settled);
                 }
-                (inner.core.poll_timeout(), settled)
+                match &mut inner.driver {
+                    Some(waker) => waker.clone_from(cx.waker()),
+                    none => *none = Some(cx.waker().clone()),
+                }
+                inner.core.poll_timeout()
             };
-            if settled {
-                return Some(Done::Settled);
-            }
             if self.commands.is_empty() {
                 self.arm(timeout);
                 return None;
@@ -177,20 +181,6 @@ impl Driver {
     /// Waits until something happened. What lies in the exchange comes before any timer, as long as it
     /// comes to an end.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        {
-            let mut inner = self.session.lock();
-            let nudged = std::mem::take(&mut inner.nudged);
-            if nudged || inner.core.has_command() {
-                return Poll::Ready(());
-            }
-            if !inner
-                .driver
-                .as_ref()
-                .is_some_and(|waker| waker.will_wake(cx.waker()))
-            {
-                inner.driver = Some(cx.waker().clone());
-            }
-        }
         if self.signals == SIGNALS_AT_ONCE {
             self.signals = 0;
             self.on_time();

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::task::JoinHandle;
-
 use crate::{
     clock::Clock,
     recovery::{Access, Commons},
@@ -46,13 +44,9 @@ impl Environment {
         }
     }
 
-    /// Runs a task of a session or an RPC, counted while it lives.
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        let alive = Guard::new(&self.telemetry.gauges().tasks);
-        tokio::spawn(async move {
-            let _alive = alive;
-            task.await;
-        })
+    /// Counts a task of a session or an RPC while it lives.
+    pub fn count_task(&self) -> Guard {
+        Guard::new(&self.telemetry.gauges().tasks)
     }
 }
 

@@ -23,11 +23,17 @@ pub use environment::{Environment, Memory};
 pub use plan::{Plan, PlannedTarget};
 pub use registry::{Registry, StartOutcome};
 
+use contain::Task;
+
 use crate::{
     proto::{Committed, Delivery, Failed, Ledger},
     recovery::{Event, Generation, Next, Time},
     telemetry::{GenerationObserver, SpanContext},
 };
+
+/// Transcripts are counted in steps of so many bytes: the count is shared by all threads, and not
+/// every token has to touch it.
+const COUNT_STEP: usize = 1 << 10;
 
 /// A running or kept generation.
 pub struct Session {
@@ -72,9 +78,6 @@ struct Inner {
     /// The driver, while it waits.
     driver: Option<Waker>,
     driving: bool,
-    /// Something came from outside since the driver last looked: its timers or its end may have
-    /// changed without a command.
-    nudged: bool,
     /// What the first driver takes.
     work: Option<Work>,
     crashed: bool,
@@ -116,7 +119,6 @@ impl Session {
             client: None,
             driver: None,
             driving: false,
-            nudged: false,
             work: Some(Work { plan, observer }),
             crashed: false,
             forgotten: false,
@@ -172,15 +174,13 @@ impl Session {
         let now = self.environment.clock.now();
         inner.ask(|core| core.handle(now, event, &*self.environment));
         inner.count(&self.environment.memory);
-        inner.nudged = true;
         let idle = !std::mem::replace(&mut inner.driving, true);
         let work = inner.work.take_if(|_| idle);
         let rpc = inner.core.rpc();
         let wakers = [inner.driver.take(), inner.client.take()];
         drop(inner);
         if idle {
-            self.environment
-                .spawn(contain::drive(Arc::clone(self), work));
+            tokio::spawn(Task::new(Arc::clone(self), work));
         }
         wakers.into_iter().flatten().for_each(Waker::wake);
         Some(rpc)
@@ -312,7 +312,7 @@ impl Inner {
 
     /// Keeps the environment's count of transcript bytes true; whether it is over its bound.
     fn count(&mut self, memory: &Memory) -> bool {
-        let bytes = self.core.transcript_bytes();
+        let bytes = self.core.transcript_bytes().next_multiple_of(COUNT_STEP);
         let over = memory.change(self.counted, bytes);
         self.counted = bytes;
         over
@@ -331,5 +331,23 @@ impl Drop for Session {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.environment.memory.change(inner.counted, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each open stream pays for these; docs/performance.md has the whole account.
+    #[test]
+    fn an_open_generation_is_small() {
+        let sizes = [
+            ("task", size_of::<Task>(), 1024),
+            ("session", size_of::<Session>(), 1792),
+        ];
+        for (what, size, most) in sizes {
+            println!("{what}: {size} bytes");
+            assert!(size <= most, "{what}: {size} bytes, over {most}");
+        }
     }
 }
