@@ -43,6 +43,7 @@ fn server_keeps_its_promises_whatever_its_clients_and_providers_do() {
             "fallback",
             "second credential",
             "waiting",
+            "stalled three times at one place",
             "displaced",
             "attached",
             "refused",
@@ -94,9 +95,7 @@ async fn live(seed: u64) -> Played {
         let account = Arc::clone(&account);
         bench.provider.by(move |send| {
             let (client, attempt) = account.is_sent(send);
-            let mut dice = Dice::of(seed, client, attempt);
-            let speech = habits.speech(client, attempt, &mut dice);
-            account.says(client, speech)
+            account.says(client, habits.speech(seed, client, attempt))
         });
     }
     if dice.chance(3) {

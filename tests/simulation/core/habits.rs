@@ -42,6 +42,8 @@ pub struct Habits {
     words: [u64; WORDS.len()],
     /// How long time passes at most, in milliseconds.
     times: &'static [u64],
+    /// A provider that stalls after the same word again and again.
+    stubborn: Option<Says>,
 }
 
 impl Habits {
@@ -56,11 +58,25 @@ impl Habits {
                 &[46_000, 50_000, 310_000],
                 &[0, 1, 999, 1_001, 700_000],
             ]),
+            stubborn: dice
+                .chance(10)
+                .then(|| dice.pick(&[Says::Text("a"), Says::Reasoning("hm"), Says::Call(0)])),
         }
     }
 
     /// What happens next.
     pub fn next(&self, dice: &mut Dice) -> Op {
+        if let Some(word) = self.stubborn
+            && dice.chance(90)
+        {
+            return match dice.below(5) {
+                0 => Op::Slot,
+                1 => Op::Says(word),
+                2 => Op::Fails(Class::Stall, None),
+                3 => Op::Reads(3),
+                _ => Op::Pass(dice.pick(self.times)),
+            };
+        }
         match dice.weighted(&self.events) {
             0 => Op::Pass(dice.pick(self.times)),
             1 => Op::Jump(dice.pick(self.times)),

@@ -144,10 +144,36 @@ impl Account {
                 let said = self.said(client, entry.attempt);
                 let (stall, no_progress) = (self.house.stall, self.house.no_progress);
                 assert!(
-                    said.silence >= stall || said.without_output >= no_progress,
+                    said.falls_silent
+                        || said.silence >= stall
+                        || said.without_output >= no_progress,
                     "promise 11: a stall without a silence"
                 );
             }
+        }
+    }
+
+    /// The third stall in a row at the same place ends recovery.
+    pub fn check_places(&self, client: u64, ledger: &Ledger) {
+        let mut before = None;
+        let mut here = 0;
+        for entry in &ledger.entries {
+            assert!(here < 3, "same place: an attempt after the third stall");
+            let class = entry.verdict.as_ref().map(|verdict| verdict.class());
+            let said = self.said(client, entry.attempt);
+            // Only where it is sure that it stalled after its last word.
+            let is_sure = said.falls_silent && said.silence < self.house.stall;
+            let place = (class == Some(Class::Stall) && is_sure)
+                .then(|| (said.place, entry.target.clone()));
+            here = match &place {
+                None => 0,
+                Some(_) if place == before => here + 1,
+                Some(_) => 1,
+            };
+            before = place;
+        }
+        if here == 3 {
+            self.reach("stalled three times at one place");
         }
     }
 

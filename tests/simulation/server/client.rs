@@ -144,8 +144,11 @@ impl Client {
                     self.account.check_nothing_in_flight(self.number);
                     self.account.is_over(self.number);
                 }
-                3 | 4 => rpc.send_late(effects(rpc.sequence().max(1))),
-                5 => rpc.send_late(effects(1 + self.dice.below(20))),
+                3..6 => rpc.send_late(effects(rpc.sequence().max(1))),
+                8..11 => {
+                    let any = 1 + self.dice.below(rpc.sequence() + 1);
+                    rpc.send_late(effects(any));
+                }
                 6 => {
                     rpc.half_close();
                     is_open = false;
@@ -256,7 +259,13 @@ impl Client {
             }
             Frame::Committed(committed) if !committed.r#final && committed.part == 0 => {
                 self.account.reach("effects confirmed");
-                if claims(&rpc.frames, committed.through_sequence) {
+                let through = committed.through_sequence;
+                if claims(&rpc.frames, through) {
+                    let void = rpc.frames.iter().any(|told| {
+                        told.sequence > through
+                            && matches!(told.frame, Some(Frame::PreviewReset(_)))
+                    });
+                    assert!(!void, "promise 6: a confirmation of void output");
                     self.account.is_over(self.number);
                 }
             }
@@ -271,6 +280,7 @@ impl Client {
                 self.account.check_nothing_in_flight(self.number);
                 let ledger = failed.ledger.as_ref().unwrap();
                 self.account.check_ledger(self.number, ledger);
+                self.account.check_places(self.number, ledger);
                 self.account.check_wait(self.number, failed);
                 self.account.is_over(self.number);
                 let class = failed.verdict.as_ref().unwrap().class();

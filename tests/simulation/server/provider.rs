@@ -30,6 +30,10 @@ pub struct Said {
     /// The longest time without a word, and without output.
     pub silence: Duration,
     pub without_output: Duration,
+    /// It says nothing more in the end.
+    pub falls_silent: bool,
+    /// Kind and index of the block that was last added to.
+    pub place: (&'static str, usize),
     /// The wait that was asked for, and whether it binds the credential (else the client).
     pub wait: Option<(Duration, bool)>,
     /// The same request must not come back.
@@ -49,6 +53,8 @@ pub struct Speech {
 pub struct Habits {
     weights: [u64; 12],
     pauses: &'static [u64],
+    /// It treats every attempt of a client alike.
+    is_stubborn: bool,
 }
 
 impl Habits {
@@ -63,11 +69,14 @@ impl Habits {
         Self {
             weights: usual.map(|weight| weight * dice.pick(&[0, 1, 1, 4])),
             pauses,
+            is_stubborn: dice.chance(15),
         }
     }
 
     /// What the provider does with the send of a client's attempt.
-    pub fn speech(&self, client: u64, attempt: u64, dice: &mut Dice) -> Speech {
+    pub fn speech(&self, seed: u64, client: u64, attempt: u64) -> Speech {
+        let which = if self.is_stubborn { 1 } else { attempt };
+        let dice = &mut Dice::of(seed, client, which);
         let fault = dice.weighted(&self.weights);
         let pause = |dice: &mut Dice| millis(dice.pick(self.pauses));
         match fault {
@@ -94,7 +103,7 @@ impl Habits {
                     .fail(dice.pick(&[Reset, Truncated]), Stage::Stream)
             }
             7 => speech.script = speech.script.end(),
-            8 => speech.said.silence = Duration::MAX,
+            8 => speech.said.falls_silent = true,
             9 => speech.raw(r#"data: {"error":{"message":"m","type":"server_error"}}"#),
             10 => speech.raw("data: {oh"),
             11 => {
@@ -163,14 +172,17 @@ impl Speech {
                     kind: "call",
                     text: String::new(),
                 });
+                self.said.place = ("call", self.said.blocks.len() - 1);
                 chat::tool_call(self.calls - 1, text, "f")
             }
             3 if self.calls > 0 => {
                 let call = dice.below(u64::from(self.calls)) as u32;
                 let fragment = dice.pick(&["{}", "{}", "{\"a\":", "1}"]);
-                let calls = self.said.blocks.iter_mut().filter(|b| b.kind == "call");
-                let mut calls = calls.skip(call as usize);
-                calls.next().unwrap().text.push_str(fragment);
+                let blocks = self.said.blocks.iter_mut().enumerate();
+                let mut calls = blocks.filter(|(_, block)| block.kind == "call");
+                let (index, block) = calls.nth(call as usize).unwrap();
+                block.text.push_str(fragment);
+                self.said.place = ("call", index);
                 chat::tool_arguments(call, fragment)
             }
             4 => {
@@ -201,6 +213,7 @@ impl Speech {
                 text: text.to_owned(),
             }),
         }
+        self.said.place = (kind, self.said.blocks.len() - 1);
     }
 
     /// Finish reason, usage, `[DONE]` and the end, each perhaps missing.
