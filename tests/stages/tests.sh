@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unit, integration and documentation tests. The corpus, the simulation and the house have stages of
-# their own: the first two need an optimised build, the last comes first because it is quick.
+# Unit, integration and documentation tests. The corpus, the simulation, the load and the house have
+# stages of their own: the first three need an optimised build, the last comes first because it is quick.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -11,7 +11,7 @@ for path in tests/*.rs tests/*/main.rs; do
     name=${name%.rs}
     name=${name%/main}
     case "$name" in
-        corpus | simulation | house) ;;
+        corpus | simulation | load | house) ;;
         *) targets+=(--test "$name") ;;
     esac
 done
