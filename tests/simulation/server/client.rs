@@ -1,6 +1,6 @@
 //! What clients do, and what they check of every frame.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use redrive::proto::{
     Committed, CompleteRequest, Delivery, GenerateResponse, Part, RecoveryOptions, Start,
@@ -237,11 +237,18 @@ impl Client {
         match frame {
             Frame::Accepted(accepted) => {
                 self.generation.clone_from(&accepted.generation_id);
+                view.deadline = length(accepted.deadline);
                 if accepted.attached {
                     self.account.reach("attached");
                 }
             }
-            Frame::Waiting(_) => self.account.reach("waiting"),
+            Frame::Waiting(waiting) => {
+                assert!(
+                    length(waiting.expected) <= view.deadline,
+                    "promise 9: a wait that does not fit the deadline"
+                );
+                self.account.reach("waiting");
+            }
             Frame::AttemptStarted(_) | Frame::Progress(_) => {}
             Frame::Delta(delta) => {
                 let said = self.account.said(self.number, delta.attempt);
@@ -326,6 +333,8 @@ impl Client {
 struct View {
     blocks: Vec<String>,
     parts: Vec<Part>,
+    /// How long anything may be waited for, from `accepted` on.
+    deadline: Duration,
 }
 
 impl View {
@@ -352,6 +361,10 @@ fn claims(frames: &[GenerateResponse], through: u64) -> bool {
         _ => None,
     });
     output.next().unwrap_or_default()
+}
+
+fn length(told: Option<prost_types::Duration>) -> Duration {
+    told.map_or(Duration::ZERO, |told| told.try_into().unwrap())
 }
 
 fn block_of(part: &Part) -> Block {
