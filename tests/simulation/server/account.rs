@@ -201,6 +201,16 @@ impl Account {
             let count = counts.entry(client).or_default();
             let said = &said[&client][*count];
             *count += 1;
+            let next = sends[index + 1..].iter().find(|s| client_of(s) == client);
+            if let (Some(next), Some(ended)) = (next, send.ended_at)
+                && next.provider == send.provider
+                && matches!(send.fate, Fate::Aborted | Fate::Condemned)
+            {
+                assert!(
+                    ended + self.house.backoff <= next.at,
+                    "promise 8: a failed exchange that was not ended before its replay"
+                );
+            }
             let (Fate::Ended, Some(ended)) = (send.fate, send.ended_at) else {
                 continue;
             };

@@ -10,6 +10,8 @@ pub struct House {
     pub config: String,
     pub slots: usize,
     pub max_attempts: usize,
+    /// The shortest wait before a target is tried again by who was not told to wait.
+    pub backoff: Duration,
     /// The shortest silence that is a stall, and the longest that may pass with keepalives alone.
     pub stall: Duration,
     pub no_progress: Duration,
@@ -39,6 +41,7 @@ impl House {
             .collect();
         let max_attempts = dice.pick(&[1, 3, 5, 11, 11]);
         let is_quick = dice.chance(50);
+        let backoff = dice.pick(&[50, 1_000, 1_000]);
         let timers = if is_quick {
             "{connect: 3s, first_token: 20s, inter_delta: 5s, open_block: 8s, no_progress: 30s, \
              tail: 1s}"
@@ -49,7 +52,7 @@ impl House {
             "providers:\n{providers}routes:\n  default:\n    targets: [{}]\n    timers: {timers}\n    \
              client_idle: {}s\n    max_message_bytes: {}\n    \
              recovery: {{max_attempts: {max_attempts}, deadline: {}s, patience: {}s, \
-             backoff: {{base: {}ms, jitter: 0}}}}\n\
+             backoff: {{base: {backoff}ms, jitter: 0}}}}\n\
              retry_budget: {{floor: {}}}\nlimits: {{retention: {}s, max_total_bytes: {}}}\n\
              drain: {{grace: {}s}}\n",
             targets.join(", "),
@@ -57,7 +60,6 @@ impl House {
             dice.pick(&["8MiB", "8MiB", "8MiB", "2KiB"]),
             dice.pick(&[20, 600, 600]),
             dice.pick(&[0, 5, 60]),
-            dice.pick(&[50, 1_000, 1_000]),
             dice.pick(&[0, 1_000, 1_000, 1_000]),
             dice.pick(&[0, 30, 60]),
             dice.pick(&["128MiB", "128MiB", "128MiB", "16KiB"]),
@@ -67,6 +69,7 @@ impl House {
             config,
             slots: dice.pick(&[64, 64, 64, 1, 3]),
             max_attempts,
+            backoff: Duration::from_millis(backoff),
             stall: if is_quick { secs(5) } else { secs(45) },
             no_progress: if is_quick { secs(30) } else { secs(300) },
         }
