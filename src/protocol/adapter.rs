@@ -3,9 +3,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
-use super::{Decoder, Dialect, Protocol, Terminal, openai_chat::OpenaiChat};
+use super::{Decoder, DecoderOptions, Dialect, Protocol, openai_chat::OpenaiChat};
 use crate::proto::Conversation;
 
 /// One provider protocol: how a request is written and authorised.
@@ -30,10 +30,22 @@ pub trait Adapter: Send + Sync {
         headers: &mut HeaderMap,
     ) -> Result<(), CredentialError>;
 
-    /// A decoder for the body of one response. With `native_events` it also emits [`Event::Native`].
-    ///
-    /// [`Event::Native`]: super::Event::Native
-    fn decoder(&self, terminal: Terminal, native_events: bool) -> Box<dyn Decoder>;
+    /// A decoder for the body of one response.
+    fn decoder(&self, options: DecoderOptions) -> Box<dyn Decoder>;
+
+    /// `body`, which was written by [`Adapter::request`], asking for the continuation of a message that
+    /// begins with `partial`. `None` where the dialect has no form for it, or the body constrains the
+    /// output in a way that a continuation would lose.
+    fn continuation(&self, dialect: Dialect, body: &Bytes, partial: &str) -> Option<Bytes> {
+        let (_, _, _) = (dialect, body, partial);
+        None
+    }
+
+    /// Asks for the rest of a stored response, after `sequence`. `None` where none is stored.
+    fn resumption(&self, response_id: &str, sequence: u64) -> Option<AdapterRequest> {
+        let (_, _) = (response_id, sequence);
+        None
+    }
 }
 
 /// The adapter of `protocol`; `None` where it is not built yet or unspecified.
@@ -96,6 +108,8 @@ pub enum Source<'a> {
 /// A request, complete but for host, credential and the provider's fixed headers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AdapterRequest {
+    /// POST, but for a resumption.
+    pub method: Method,
     /// Path below the provider's base URL, with its leading slash.
     pub path: String,
     /// What the protocol needs: content type and accepted type.
@@ -108,6 +122,7 @@ impl fmt::Debug for AdapterRequest {
     /// Not the body: it holds the prompt.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AdapterRequest")
+            .field("method", &self.method)
             .field("path", &self.path)
             .field("headers", &self.headers)
             .field("body_len", &self.body.len())
@@ -201,6 +216,7 @@ mod tests {
     #[test]
     fn a_request_is_printed_without_its_body() {
         let request = AdapterRequest {
+            method: Method::POST,
             path: "/chat/completions".into(),
             headers: HeaderMap::new(),
             body: Bytes::from_static(b"a secret prompt"),

@@ -14,6 +14,36 @@ pub enum Event<'a> {
     },
     /// Output. Empty deltas are never emitted: they are [`Event::Keepalive`].
     Delta(Delta<'a>),
+    /// Text, reasoning and refusal that follow belong to this block of the protocol. Told when a block
+    /// begins, and again when output goes back to an earlier one. A protocol without blocks of its own
+    /// never tells it: there a change of kind opens a block.
+    Block {
+        /// The protocol's number of it, the same in a resumed stream; also the `call` of its deltas if
+        /// it is a tool call. Not its place in the message.
+        block: u32,
+        /// What it will hold.
+        kind: BlockKind,
+    },
+    /// Nothing more will come of this block.
+    BlockEnd {
+        /// As in [`Event::Block`].
+        block: u32,
+    },
+    /// The whole content of a block, as the provider repeats it at the block's end. Where it differs
+    /// from what was streamed, it is right; a block that streamed nothing is filled by it.
+    Snapshot {
+        /// As in [`Event::Block`].
+        block: u32,
+        /// The whole text, reasoning or refusal, or all arguments of the tool call.
+        whole: Delta<'a>,
+    },
+    /// How far the stream has come, where it is stored and can be resumed after this point.
+    Cursor {
+        /// The sequence number of the last event that was read whole.
+        sequence: u64,
+    },
+    /// An event or block that this version does not know: passed over and counted. Also a sign of life.
+    Unknown,
     /// Proof of life without output: a comment, a ping, a role-only or empty chunk, a filter chunk.
     Keepalive {
         /// `false` for a comment (which does not extend the `tail` timer), `true` for anything else.
@@ -80,6 +110,26 @@ pub enum Delta<'a> {
         /// The fragment, exactly as streamed.
         fragment: &'a str,
     },
+    /// The signature of the current reasoning block, whole; the provider wants it back with the next
+    /// turn. Ends the block.
+    ReasoningSignature(&'a str),
+    /// A reasoning block whose content the provider keeps hidden, whole.
+    RedactedReasoning(&'a str),
+    /// A provider's own block (a server tool's call or result, media), whole: one JSON value.
+    NativeBlock(&'a str),
+}
+
+/// What a block of the protocol holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Text or a refusal.
+    Text,
+    /// Reasoning.
+    Reasoning,
+    /// A call of one of the client's tools.
+    ToolCall,
+    /// A block of the provider's own: its beginning is output already.
+    Native,
 }
 
 /// Why the bytes of a stream could not be decoded.
@@ -95,4 +145,8 @@ pub enum DecodeError {
     WholeCompletion,
     /// Not a stream at all: HTML or other text.
     NotAStream,
+    /// Events are missing: their sequence numbers leave a gap.
+    Gap,
+    /// The response began again, under another id.
+    Restarted,
 }

@@ -9,7 +9,7 @@ mod event;
 pub mod openai_chat;
 pub mod sse;
 
-pub use event::{DecodeError, Delta, Event};
+pub use event::{BlockKind, DecodeError, Delta, Event};
 
 /// The provider protocols of the contract.
 pub use crate::proto::Protocol;
@@ -43,6 +43,19 @@ pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// Where decoded events go. Called synchronously, in order; text lives only for the call.
 pub type Sink<'s> = dyn FnMut(Event<'_>) + 's;
+
+/// What a decoder is told about the response it is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecoderOptions {
+    /// What completes the response, where the protocol leaves that to the server.
+    pub terminal: Terminal,
+    /// Also emit [`Event::Native`].
+    pub native_events: bool,
+    /// Also emit [`Event::Cursor`]: the provider stores the response.
+    pub cursor: bool,
+    /// The body goes on after this sequence number of a stored response.
+    pub after: Option<u64>,
+}
 
 /// Decodes the body of one response.
 ///

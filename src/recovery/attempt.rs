@@ -18,7 +18,7 @@ use crate::{
     proto::{
         AttemptStarted, Executed, FinishReason, Mode, Progress, StoppedBy, generate_response::Frame,
     },
-    protocol::{self, Delta},
+    protocol::{self, BlockKind, Delta},
     verdict::{self, Class, Failure, Origin, Stage},
 };
 use std::time::Duration;
@@ -174,9 +174,22 @@ impl Generation {
         let finished = attempt.finish.is_some();
         match event {
             protocol::Event::Delta(delta) => self.on_delta(now, &delta, commons),
+            protocol::Event::Block { block, kind } => self.on_block(now, block, kind),
+            protocol::Event::BlockEnd { .. } => {
+                attempt.clockwork.event(now, LastEvent::Keepalive, true);
+                attempt.clockwork.open_block = Some(false);
+            }
             protocol::Event::Keepalive { content } => {
                 attempt.clockwork.event(now, LastEvent::Keepalive, content);
                 self.tell_progress(now);
+            }
+            protocol::Event::Unknown => {
+                attempt.clockwork.event(now, LastEvent::Keepalive, true);
+                self.observe(Observation::UnknownEvent);
+                self.tell_progress(now);
+            }
+            protocol::Event::Snapshot { .. } | protocol::Event::Cursor { .. } => {
+                attempt.clockwork.event(now, LastEvent::Keepalive, true);
             }
             protocol::Event::Native { data } if data.len() > commit::UNSPLIT_BYTES => {
                 let message = "an event of the provider is larger than 3 MiB";
@@ -252,8 +265,12 @@ impl Generation {
         let block = self.transcript.append(delta);
         let phase = match delta {
             Delta::Text(_) | Delta::Refusal(_) => Phase::Text,
-            Delta::Reasoning(_) => Phase::Reasoning,
-            Delta::ToolCallStart { .. } | Delta::ToolArguments { .. } => Phase::ToolArguments,
+            Delta::Reasoning(_) | Delta::ReasoningSignature(_) | Delta::RedactedReasoning(_) => {
+                Phase::Reasoning
+            }
+            Delta::ToolCallStart { .. } | Delta::ToolArguments { .. } | Delta::NativeBlock(_) => {
+                Phase::ToolArguments
+            }
         };
         let Some(attempt) = self.running() else {
             return;
@@ -264,6 +281,20 @@ impl Generation {
             self.on_first_token(now);
         }
         self.bound_message(now, commons);
+    }
+
+    /// A block of the protocol begins or is gone back to. One of the provider's own is output already,
+    /// long before its whole content is there.
+    fn on_block(&mut self, now: Time, block: u32, kind: BlockKind) {
+        self.transcript.select(block);
+        let Some(attempt) = self.running() else {
+            return;
+        };
+        attempt.clockwork.event(now, LastEvent::Keepalive, true);
+        attempt.clockwork.open_block = Some(kind != BlockKind::Text);
+        if kind == BlockKind::Native && attempt.clockwork.substantive(now, Phase::ToolArguments) {
+            self.on_first_token(now);
+        }
     }
 
     fn bound_message(&mut self, now: Time, commons: &impl Access) {

@@ -50,6 +50,11 @@ pub(super) fn close(blocks: &[Block], finish: &Finish) -> Result<Closing, Failur
     let mut callable = 0usize;
     for (index, block) in blocks.iter().enumerate() {
         let Kind::ToolCall { id, name } = &block.kind else {
+            if !block.kind.splits() && block.text.len() > UNSPLIT_BYTES {
+                return Err(too_large(
+                    "a block of the provider's own is larger than 3 MiB",
+                ));
+            }
             continue;
         };
         let whole = is_whole(name, &block.text);
@@ -88,6 +93,9 @@ pub(super) fn close(blocks: &[Block], finish: &Finish) -> Result<Closing, Failur
     }
     if !withheld.is_empty() {
         flags.push(Flag::ToolCallsWithheld.into());
+    }
+    if finish.reason == FinishReason::Pause {
+        flags.push(Flag::ContinuationRequired.into());
     }
     let last = Committed {
         r#final: true,
@@ -138,11 +146,11 @@ impl Closing {
                 cursor.block += 1;
                 continue;
             }
-            let splits = !matches!(block.kind, Kind::ToolCall { .. });
+            let splits = block.kind.splits();
             let rest = block.text.get(cursor.offset..).unwrap_or_default();
-            let size = rest.len() + block.kind.name_bytes() + PART_OVERHEAD;
+            let size = rest.len() + block.other_bytes() + PART_OVERHEAD;
             if size <= room || (!splits && parts.is_empty()) {
-                parts.push(block.to_part(rest));
+                parts.push(block.to_part(rest, true));
                 *cursor = PartCursor {
                     block: cursor.block + 1,
                     offset: 0,
@@ -153,7 +161,7 @@ impl Closing {
             }
             if splits && room > PART_OVERHEAD + 4 {
                 let piece = split_at_most(rest, room - PART_OVERHEAD);
-                parts.push(block.to_part(piece));
+                parts.push(block.to_part(piece, false));
                 cursor.offset += piece.len();
                 room = 0;
             }
@@ -164,22 +172,40 @@ impl Closing {
 }
 
 impl Kind {
-    fn name_bytes(&self) -> usize {
-        match self {
-            Kind::ToolCall { id, name } => id.len() + name.len(),
-            _ => 0,
-        }
+    /// Whether its text may come in several frames.
+    fn splits(&self) -> bool {
+        matches!(self, Kind::Text | Kind::Reasoning | Kind::Refusal)
     }
 }
 
 impl Block {
-    fn to_part(&self, text: &str) -> Part {
+    /// Bytes of its part beside its text.
+    fn other_bytes(&self) -> usize {
+        let signature = self
+            .signature
+            .as_ref()
+            .map_or(0, |signature| signature.len());
+        match &self.kind {
+            Kind::ToolCall { id, name } => id.len() + name.len(),
+            _ => signature,
+        }
+    }
+
+    /// A part of it; the `last` one carries what belongs to the whole.
+    fn to_part(&self, text: &str, last: bool) -> Part {
+        let signature = self.signature.as_ref().filter(|_| last);
         let part = match &self.kind {
             Kind::Text => part::Part::Text(text.to_owned()),
             Kind::Reasoning => part::Part::Reasoning(Reasoning {
                 text: text.to_owned(),
+                signature: signature.map_or_else(Vec::new, |signed| signed.as_bytes().to_vec()),
                 ..Reasoning::default()
             }),
+            Kind::Redacted => part::Part::Reasoning(Reasoning {
+                redacted: text.as_bytes().to_vec(),
+                ..Reasoning::default()
+            }),
+            Kind::Native => part::Part::NativeJson(text.as_bytes().to_vec()),
             Kind::Refusal => part::Part::Refusal(text.to_owned()),
             Kind::ToolCall { id, name } => part::Part::ToolCall(ToolCall {
                 id: id.clone(),

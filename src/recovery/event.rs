@@ -137,6 +137,8 @@ pub enum Observation {
         /// The HTTP status.
         status: u16,
     },
+    /// The provider sent an event or a block that this version does not know.
+    UnknownEvent,
     /// A stall timer ran out.
     Stall {
         /// Its name.

@@ -125,6 +125,8 @@ pub struct Clockwork {
     heard: LastEvent,
     /// Where in its response the attempt stands.
     pub phase: Phase,
+    /// Whether a tool call or reasoning block is open, where the protocol says; else the phase tells.
+    pub open_block: Option<bool>,
 }
 
 impl Clockwork {
@@ -141,6 +143,7 @@ impl Clockwork {
             last_content: now,
             heard: LastEvent::Nothing,
             phase: Phase::BeforeFirstToken,
+            open_block: None,
         }
     }
 
@@ -235,9 +238,11 @@ impl Clockwork {
     }
 
     fn silence_timer(&self) -> (Duration, Timer) {
-        match self.phase {
-            Phase::Reasoning | Phase::ToolArguments => (self.timers.open_block, Timer::OpenBlock),
-            _ => (self.timers.inter_delta, Timer::InterDelta),
+        let by_phase = matches!(self.phase, Phase::Reasoning | Phase::ToolArguments);
+        if self.open_block.unwrap_or(by_phase) {
+            (self.timers.open_block, Timer::OpenBlock)
+        } else {
+            (self.timers.inter_delta, Timer::InterDelta)
         }
     }
 }

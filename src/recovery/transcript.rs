@@ -35,6 +35,10 @@ pub enum Kind {
         /// The tool's name.
         name: String,
     },
+    /// Reasoning that the provider keeps hidden; the block's text is its opaque data. Never previewed.
+    Redacted,
+    /// A block of the provider's own; the block's text is its JSON.
+    Native,
 }
 
 /// One block of the message.
@@ -44,6 +48,8 @@ pub struct Block {
     pub kind: Kind,
     /// Its text, exactly as streamed.
     pub text: String,
+    /// Of a reasoning block, where the provider signed it.
+    pub signature: Option<Box<str>>,
     /// How much of the text was delivered.
     delivered: usize,
     /// Whether a tool call's start was delivered.
@@ -62,8 +68,10 @@ pub struct Transcript {
     native: Vec<(usize, Bytes)>,
     /// How many of them were delivered.
     native_delivered: usize,
-    /// The block of each tool call.
-    calls: HashMap<u32, usize>,
+    /// The block of each tool call, and of each block that the protocol numbers.
+    numbered: HashMap<u32, usize>,
+    /// The protocol's number of the block that text belongs to, where it numbers its blocks.
+    current: Option<u32>,
 }
 
 impl Transcript {
@@ -80,22 +88,30 @@ impl Transcript {
                     name: name.to_owned(),
                 };
                 let index = self.open(kind);
-                self.calls.insert(call, index);
+                self.numbered.insert(call, index);
                 self.list(index);
                 index
             }
             Delta::ToolArguments { call, fragment } => {
-                let index = self.calls.get(&call).copied().unwrap_or_else(|| {
+                let index = self.numbered.get(&call).copied().unwrap_or_else(|| {
                     self.open(Kind::ToolCall {
                         id: String::new(),
                         name: String::new(),
                     })
                 });
-                self.calls.insert(call, index);
+                self.numbered.insert(call, index);
                 self.push(index, fragment);
                 index
             }
+            Delta::ReasoningSignature(signature) => self.sign(signature),
+            Delta::RedactedReasoning(data) => self.append_whole(Kind::Redacted, data),
+            Delta::NativeBlock(json) => self.append_whole(Kind::Native, json),
         }
+    }
+
+    /// What follows belongs to the protocol's block `number`, which may be new.
+    pub fn select(&mut self, number: u32) {
+        self.current = Some(number);
     }
 
     /// Appends one of the provider's own events.
@@ -116,7 +132,9 @@ impl Transcript {
 
     /// Bytes of output, for estimates of tokens.
     pub fn output_bytes(&self) -> usize {
-        self.blocks.iter().map(|block| block.text.len()).sum()
+        let shown = |block: &&Block| block.kind != Kind::Redacted;
+        let blocks = self.blocks.iter().filter(shown);
+        blocks.map(|block| block.text.len()).sum()
     }
 
     /// Drops everything, delivered or not.
@@ -166,11 +184,44 @@ impl Transcript {
     }
 
     fn append_text(&mut self, kind: &Kind, text: &str) -> usize {
-        let index = match self.blocks.last() {
-            Some(block) if block.kind == *kind => self.blocks.len() - 1,
-            _ => self.open(kind.clone()),
-        };
+        let index = self.find_or_open(kind);
         self.push(index, text);
+        index
+    }
+
+    /// The block that text of `kind` belongs to: the protocol's current one, else the newest.
+    fn find_or_open(&mut self, kind: &Kind) -> usize {
+        let found = match self.current {
+            Some(number) => self.numbered.get(&number).copied(),
+            None => self.blocks.len().checked_sub(1),
+        };
+        let open = |block: &Block| block.kind == *kind && block.signature.is_none();
+        match found.filter(|&index| self.blocks.get(index).is_some_and(open)) {
+            Some(index) => index,
+            None => self.open_numbered(kind.clone()),
+        }
+    }
+
+    fn append_whole(&mut self, kind: Kind, text: &str) -> usize {
+        let index = self.open_numbered(kind);
+        self.push(index, text);
+        index
+    }
+
+    fn sign(&mut self, signature: &str) -> usize {
+        let index = self.find_or_open(&Kind::Reasoning);
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.signature = Some(signature.into());
+            self.bytes += signature.len();
+        }
+        index
+    }
+
+    fn open_numbered(&mut self, kind: Kind) -> usize {
+        let index = self.open(kind);
+        if let Some(number) = self.current {
+            self.numbered.insert(number, index);
+        }
         index
     }
 
@@ -179,6 +230,7 @@ impl Transcript {
         self.blocks.push(Block {
             kind,
             text: String::new(),
+            signature: None,
             delivered: 0,
             announced: false,
             listed: false,
@@ -206,6 +258,9 @@ impl Transcript {
 
 impl Block {
     fn is_delivered(&self) -> bool {
+        if self.kind == Kind::Redacted {
+            return true;
+        }
         let start_due = matches!(self.kind, Kind::ToolCall { .. }) && !self.announced;
         !start_due && self.delivered == self.text.len()
     }
@@ -225,6 +280,14 @@ impl Block {
         if rest.is_empty() {
             return None;
         }
+        if self.kind == Kind::Native {
+            self.delivered = self.text.len();
+            let json = self.text.as_bytes().to_vec();
+            return Some(delta::Content::NativeBlock(json));
+        }
+        if self.kind == Kind::Redacted {
+            return None;
+        }
         let piece = split_at_most(rest, MAX_DELTA_BYTES).to_owned();
         self.delivered += piece.len();
         Some(match self.kind {
@@ -232,6 +295,7 @@ impl Block {
             Kind::Reasoning => delta::Content::Reasoning(piece),
             Kind::Refusal => delta::Content::Refusal(piece),
             Kind::ToolCall { .. } => delta::Content::ToolArguments(piece),
+            Kind::Redacted | Kind::Native => return None,
         })
     }
 }
@@ -295,6 +359,48 @@ mod tests {
             .map(|b| b.text.as_str())
             .collect();
         assert_eq!(texts, ["r", "t", "{}", "[]"]);
+    }
+
+    #[test]
+    fn blocks_that_the_protocol_numbers_are_kept_apart_and_found_again() {
+        let mut transcript = Transcript::default();
+        transcript.select(0);
+        transcript.append(&Delta::Text("a"));
+        transcript.select(1);
+        transcript.append(&Delta::Text("b"));
+        transcript.select(0);
+        transcript.append(&Delta::Text("c"));
+        let blocks: Vec<&str> = transcript.blocks().iter().map(|b| &*b.text).collect();
+        assert_eq!(blocks, ["ac", "b"]);
+    }
+
+    #[test]
+    fn a_signature_ends_its_reasoning_block_and_may_stand_alone() {
+        let mut transcript = Transcript::default();
+        transcript.append(&Delta::Reasoning("a"));
+        transcript.append(&Delta::ReasoningSignature("s"));
+        transcript.append(&Delta::Reasoning("b"));
+        transcript.append(&Delta::Text("t"));
+        transcript.append(&Delta::ReasoningSignature("u"));
+        let blocks: Vec<(&str, Option<&str>)> = transcript
+            .blocks()
+            .iter()
+            .map(|b| (&*b.text, b.signature.as_deref()))
+            .collect();
+        let signed = [("a", Some("s")), ("b", None), ("t", None), ("", Some("u"))];
+        assert_eq!(blocks, signed);
+    }
+
+    #[test]
+    fn native_blocks_are_given_whole_and_hidden_reasoning_is_not_previewed() {
+        let mut transcript = Transcript::default();
+        transcript.append(&Delta::RedactedReasoning("secret"));
+        transcript.append(&Delta::NativeBlock("{}"));
+        let block = Some((1, delta::Content::NativeBlock(b"{}".to_vec())));
+        assert_eq!(transcript.next_delta(), block);
+        assert_eq!(transcript.next_delta(), None);
+        assert!(!transcript.has_pending());
+        assert_eq!(transcript.output_bytes(), 2);
     }
 
     #[test]

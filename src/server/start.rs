@@ -297,6 +297,7 @@ fn plan_target(
         name: target.name.clone(),
         model: target.model.clone(),
         provider: Arc::clone(provider),
+        method: request.method,
         path: request.path,
         headers,
         body: request.body,

@@ -39,6 +39,7 @@ impl Driver {
             Observation::FirstToken { after } => observer.first_token(after),
             Observation::Recovered { after } => observer.recovered(after),
             Observation::PreviewReset { attempt, class } => observer.preview_reset(attempt, class),
+            Observation::UnknownEvent => observer.unknown_event(),
             Observation::Stall { timer, length } => observer.stall(timer, length),
             Observation::AttemptEnded(entry) => observer.attempt_ended(&entry),
             Observation::Ended => {}

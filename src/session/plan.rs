@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use secrecy::ExposeSecret;
 
 use crate::{
     config::Provider,
-    protocol::{Decoder, adapter::adapter},
+    protocol::{Decoder, DecoderOptions, adapter::adapter},
     upstream::Request,
 };
 
@@ -28,6 +28,8 @@ pub struct PlannedTarget {
     pub model: String,
     /// The provider.
     pub provider: Arc<Provider>,
+    /// The method.
+    pub method: Method,
     /// Path below the provider's base URL.
     pub path: String,
     /// Headers, without a credential.
@@ -51,6 +53,7 @@ impl PlannedTarget {
                 .ok()?;
         }
         Some(Request {
+            method: self.method.clone(),
             path: self.path.clone(),
             headers,
             body: self.body.clone(),
@@ -61,6 +64,10 @@ impl PlannedTarget {
     /// A decoder for one response.
     pub fn decoder(&self, native_events: bool) -> Option<Box<dyn Decoder>> {
         let adapter = adapter(self.provider.protocol)?;
-        Some(adapter.decoder(self.provider.terminal, native_events))
+        Some(adapter.decoder(DecoderOptions {
+            terminal: self.provider.terminal,
+            native_events,
+            ..DecoderOptions::default()
+        }))
     }
 }

@@ -131,6 +131,13 @@ impl GenerationObserver {
         }
     }
 
+    /// The provider sent an event or a block that is not known.
+    pub fn unknown_event(&self) {
+        if let Some(attempt) = &self.attempt {
+            self.telemetry.metrics().unknown_event(attempt.target());
+        }
+    }
+
     /// A substantive event came, this long after the generation was accepted. Only the first of a
     /// generation counts.
     pub fn first_token(&mut self, since_accepted: Duration) {

@@ -8,6 +8,7 @@
 //! | `redrive_generations_total` | counter | `outcome`: committed, failed, cancelled |
 //! | `redrive_sends_total` | counter | `target`: `provider/model` of the configuration, `provider/_OTHER`, `_OTHER` · `verdict`: accepted or a class of the contract in snake_case |
 //! | `redrive_tokens_total` | counter | output tokens; `disposition`: committed, void |
+//! | `redrive_unknown_events_total` | counter | `target` |
 //! | `redrive_generations_active` | gauge | |
 //! | `redrive_time_to_first_token_seconds` | histogram | |
 //! | `redrive_recovery_time_seconds` | histogram | |
@@ -40,6 +41,7 @@ pub(super) struct Metrics {
     generations: Counter<u64>,
     sends: Counter<u64>,
     tokens: Counter<u64>,
+    unknown_events: Counter<u64>,
     time_to_first_token: Histogram<f64>,
     recovery_time: Histogram<f64>,
     targets: TargetNames,
@@ -84,6 +86,10 @@ impl Metrics {
                 .u64_counter("redrive.tokens")
                 .with_description("Output tokens of ended generations, committed or void")
                 .build(),
+            unknown_events: meter
+                .u64_counter("redrive.unknown_events")
+                .with_description("Events and blocks of providers that were passed over, by target")
+                .build(),
             time_to_first_token: seconds(
                 &meter,
                 "redrive.time_to_first_token",
@@ -120,6 +126,12 @@ impl Metrics {
     pub(super) fn tokens(&self, committed: u64, void: u64) {
         self.tokens.add(committed, &[disposition("committed")]);
         self.tokens.add(void, &[disposition("void")]);
+    }
+
+    /// A provider sent an event or a block that is not known.
+    pub(super) fn unknown_event(&self, target: &str) {
+        let label = KeyValue::new("target", self.targets.label(target));
+        self.unknown_events.add(1, &[label]);
     }
 
     /// The first token of a generation came `since_accepted`.

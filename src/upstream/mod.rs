@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use ::http::{HeaderMap, StatusCode, Uri};
+use ::http::{HeaderMap, Method, StatusCode, Uri};
 use bytes::Bytes;
 
 use crate::verdict::transport::TransportError;
@@ -60,6 +60,8 @@ pub struct Endpoint {
 /// One request, complete before anything is dispatched. The body is sent as it stands.
 #[derive(Clone)]
 pub struct Request {
+    /// POST, but for the rest of a stored response, which is a GET without a body.
+    pub method: Method,
     /// Path and query below the endpoint's base URL, e.g. `/chat/completions`.
     pub path: String,
     /// Every header but `host`, `content-length` and `accept-encoding`, which the door sets.
@@ -74,6 +76,7 @@ impl fmt::Debug for Request {
     /// Neither headers (credentials) nor body (prompts).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
+            .field("method", &self.method)
             .field("path", &self.path)
             .field("body_len", &self.body.len())
             .finish()

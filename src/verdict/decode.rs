@@ -22,6 +22,14 @@ pub fn classify(error: DecodeError) -> Failure {
             Class::Corrupt,
             "the body of a successful response is not a stream".to_owned(),
         ),
+        DecodeError::Gap => (
+            Class::Corrupt,
+            "events of the stream are missing: their sequence numbers leave a gap".to_owned(),
+        ),
+        DecodeError::Restarted => (
+            Class::Corrupt,
+            "the stream began again as another response".to_owned(),
+        ),
         DecodeError::WholeCompletion => (
             Class::Unclassified,
             "a whole completion came where a stream was asked for".to_owned(),

@@ -51,6 +51,7 @@ impl From<Event<'_>> for Told {
             Event::Error { json } => Self::Error(json.to_owned()),
             Event::Native { .. } => unreachable!("native events were not asked for"),
             Event::Undecodable(error) => Self::Undecodable(format!("{error:?}")),
+            other => unreachable!("Chat Completions does not tell {other:?}"),
         }
     }
 }

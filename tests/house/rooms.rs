@@ -41,6 +41,7 @@ const ROOMS: &[Room] = &[
         pure: true,
         knows: &[
             "proto",
+            "protocol::BlockKind",
             "protocol::DecodeError",
             "protocol::Delta",
             "protocol::Event",

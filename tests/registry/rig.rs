@@ -99,6 +99,7 @@ impl Rig {
                 name: self.target.name.clone(),
                 model: self.target.model.clone(),
                 provider: Arc::clone(&self.target.provider),
+                method: http::Method::POST,
                 path: "/chat/completions".to_owned(),
                 headers: http::HeaderMap::new(),
                 body: bytes::Bytes::from_static(b"{}"),

@@ -237,6 +237,7 @@ pub fn request() -> Request {
         HeaderValue::from_static("Bearer sk-secret"),
     );
     Request {
+        method: http::Method::POST,
         path: "/chat/completions".into(),
         headers,
         body: Bytes::from_static(b"{\"model\":\"m\"}"),

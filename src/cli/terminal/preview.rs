@@ -68,7 +68,7 @@ impl Preview {
                 let media = format!("[{}]", clean(&media.mime_type));
                 (Ink::Preview, media)
             }
-            Content::NativeEvent(_) => return Ok(()),
+            Content::NativeEvent(_) | Content::NativeBlock(_) => return Ok(()),
         };
         self.append(out, delta.block, ink, text)
     }

@@ -7,12 +7,12 @@ mod native;
 mod raw;
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue,
+    HeaderMap, HeaderName, HeaderValue, Method,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
 
 use crate::protocol::{
-    Decoder, Dialect, Terminal,
+    Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
 };
 
@@ -40,6 +40,7 @@ impl Adapter for OpenaiChat {
             (ACCEPT, HeaderValue::from_static("text/event-stream")),
         ]);
         Ok(AdapterRequest {
+            method: Method::POST,
             path: PATH.to_owned(),
             headers,
             body,
@@ -65,8 +66,8 @@ impl Adapter for OpenaiChat {
         Ok(())
     }
 
-    fn decoder(&self, terminal: Terminal, native_events: bool) -> Box<dyn Decoder> {
-        Box::new(super::Decoder::new(terminal).with_native_events(native_events))
+    fn decoder(&self, options: DecoderOptions) -> Box<dyn Decoder> {
+        Box::new(super::Decoder::new(options.terminal).with_native_events(options.native_events))
     }
 }
 

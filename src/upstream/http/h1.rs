@@ -241,6 +241,7 @@ mod tests {
     fn message() -> Message {
         let target = Target::parse(&"http://host".parse().unwrap()).unwrap();
         let request = Wanted {
+            method: http::Method::POST,
             path: "/".into(),
             headers: HeaderMap::new(),
             body: Bytes::from_static(b"{}"),

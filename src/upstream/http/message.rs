@@ -41,6 +41,7 @@ const SECRET: [HeaderName; 5] = [
 
 /// A request, complete but for the version of HTTP.
 pub(super) struct Message {
+    method: Method,
     origin_form: Uri,
     absolute_form: Uri,
     host: HeaderValue,
@@ -64,8 +65,13 @@ impl Message {
         }
         headers.insert(ACCEPT_ENCODING, IDENTITY);
         headers.entry(USER_AGENT).or_insert(AGENT);
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
+        if request.method == Method::GET {
+            headers.remove(CONTENT_LENGTH);
+        } else {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
+        }
         Ok(Self {
+            method: request.method,
             origin_form: Uri::from(path.clone()),
             absolute_form: target.absolute(path)?,
             host: target.host_header.clone(),
@@ -77,7 +83,7 @@ impl Message {
     /// For HTTP/1.1: origin form, `host` header, body included.
     pub(super) fn http1(&self) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(self.body.clone()));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.origin_form.clone();
         request.headers_mut().insert(HOST, self.host.clone());
         request.headers_mut().extend(self.headers.clone());
@@ -87,7 +93,7 @@ impl Message {
     /// For HTTP/2: absolute form and the body apart.
     pub(super) fn http2(&self) -> (http::Request<()>, Bytes) {
         let mut request = http::Request::new(());
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.absolute_form.clone();
         *request.version_mut() = http::Version::HTTP_2;
         *request.headers_mut() = self.headers.clone();

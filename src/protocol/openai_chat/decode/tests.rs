@@ -73,6 +73,8 @@ fn words(event: &Event<'_>) -> String {
         Event::End { completes } => format!("end {completes}"),
         Event::Error { json } => format!("error {}", String::from_utf8_lossy(json)),
         Event::Undecodable(error) => format!("undecodable {error:?}"),
+        // Chat Completions has nothing of the kind.
+        other => panic!("{other:?}"),
     }
 }
 
