@@ -13,8 +13,8 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::simulator::{
-    self, End, HEADER, Library, MAX_FILE, OnEnd, Options, Playlist, Received, Recording, Simulator,
-    ready,
+    self, End, HEADER, Library, MAX_FILE, OnEnd, Options, Pace, Playlist, Received, Recording,
+    Simulator, ready,
 };
 
 /// Run a provider that does as it is told: it stalls, resets, refuses, truncates, on request.
@@ -59,7 +59,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "answer")]
     pub recording: Option<PathBuf>,
 
-    /// Before each write of the recording, for example 50ms; without it: no pause
+    /// Before each write of the recording, for example 50ms; without it: as recorded, where a manifest
+    /// tells the times, else no pause
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, requires = "recording")]
     pub pace: Option<Duration>,
 
@@ -159,7 +160,10 @@ fn library(args: &SimulateArgs) -> Result<Library, SimulateError> {
     if let Some(file) = &args.recording {
         let recording = Recording::load(file).map_err(|error| wrong(file, &error))?;
         others = name_of(file)?;
-        library.insert(&others, recording.playlist(args.pace.unwrap_or_default()));
+        library.insert(
+            &others,
+            recording.playlist(args.pace.map_or(Pace::Recorded, Pace::Given)),
+        );
     }
     let unknown =
         |error: simulator::UnknownScript| SimulateError::Script(format!("--answer: {error}"));

@@ -45,7 +45,7 @@ pub use self::{
     choose::{Asked, Choose, Chosen, HEADER, Library, UnknownScript},
     log::{Body, End, OnEnd, Received},
     playlist::{After, MAX_FILE, Playlist, PlaylistError},
-    recording::{Recording, RecordingError},
+    recording::{Pace, Recording, RecordingError},
     script::{Close, ConnectFault, Fill, FrameOp, Op, Script},
 };
 use self::{

@@ -25,6 +25,9 @@ pub struct Recording {
     pub content_type: String,
     /// Where the reads of the recorder ended, as lengths; empty where that is not known.
     pub chunk_sizes: Vec<usize>,
+    /// When each of these reads ended, in milliseconds since the response head; empty where that is not
+    /// known.
+    pub chunk_times_ms: Vec<u64>,
 }
 
 /// Why a recording cannot be played.
@@ -48,6 +51,18 @@ struct Known {
     headers: std::collections::BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     chunk_sizes: Option<Vec<usize>>,
+    #[serde(default)]
+    chunk_times_ms: Option<Vec<u64>>,
+}
+
+/// What lies between the writes of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// The time that lay between them when they were recorded; none where that is not known.
+    #[default]
+    Recorded,
+    /// The same before each.
+    Given(Duration),
 }
 
 impl Recording {
@@ -58,6 +73,7 @@ impl Recording {
             status: 200,
             content_type: "text/event-stream".to_owned(),
             chunk_sizes: Vec::new(),
+            chunk_times_ms: Vec::new(),
         }
     }
 
@@ -102,15 +118,22 @@ impl Recording {
             .try_fold(0_usize, |sum, size| sum.checked_add(*size))
             == Some(self.body.len())
         {
+            let times = known.chunk_times_ms.unwrap_or_default();
+            if times.len() == sizes.len() && times.is_sorted() {
+                self.chunk_times_ms = times;
+            }
             self.chunk_sizes = sizes;
         }
     }
 
-    /// As a script: the recorded writes where they are known, else one event a write, `pace` before
-    /// each.
-    pub fn script(&self, pace: Duration) -> Script {
+    /// As a script: the recorded writes where they are known, else one event a write.
+    pub fn script(&self, pace: Pace) -> Script {
         let mut script = Script::new(self.status, &self.content_type);
-        for write in self.writes() {
+        for (index, write) in self.writes().into_iter().enumerate() {
+            let pace = match pace {
+                Pace::Given(pace) => pace,
+                Pace::Recorded => self.recorded_pause(index),
+            };
             if !pace.is_zero() {
                 script = script.then(Op::Pause(pace));
             }
@@ -119,8 +142,14 @@ impl Recording {
         script
     }
 
+    fn recorded_pause(&self, index: usize) -> Duration {
+        let at = |index: usize| self.chunk_times_ms.get(index).copied().unwrap_or_default();
+        let before = index.checked_sub(1).map_or(0, at);
+        Duration::from_millis(at(index).saturating_sub(before))
+    }
+
     /// Answers every request with it.
-    pub fn playlist(&self, pace: Duration) -> Playlist {
+    pub fn playlist(&self, pace: Pace) -> Playlist {
         Playlist::new([self.script(pace)], After::RepeatLast)
     }
 
@@ -201,9 +230,9 @@ mod tests {
             Op::Pause(pace),
             write("data: 2\n\n"),
         ];
-        assert_eq!(recording.script(pace).body, expected);
+        assert_eq!(recording.script(Pace::Given(pace)).body, expected);
         let unpaced = [write("data: 1\n\n"), write("data: 2\n\n")];
-        assert_eq!(recording.script(Duration::ZERO).body, unpaced);
+        assert_eq!(recording.script(Pace::Recorded).body, unpaced);
     }
 
     #[test]
@@ -220,10 +249,34 @@ mod tests {
         );
         fs::write(folder.path().join(MANIFEST), manifest).unwrap();
         let script = Recording::load(&folder.path().join("kind/a.sse")).unwrap();
-        let script = script.script(Duration::ZERO);
+        let script = script.script(Pace::Recorded);
         assert_eq!(script.status, 529);
         assert_eq!(script.headers["content-type"], "a/b");
         assert_eq!(script.body, [write("dat"), write("a: 1\n\ndata: 2\n\n")]);
+    }
+
+    #[test]
+    fn recorded_times_are_kept_unless_another_pace_is_given() {
+        let mut recording = of("data: 1\n\ndata: 2\n\n");
+        let known = r#"{"file": "a", "chunk_sizes": [9, 9], "chunk_times_ms": [40, 100]}"#;
+        recording.learn(serde_json::from_str(known).unwrap());
+        let pause = |ms| Op::Pause(Duration::from_millis(ms));
+        let writes = [write("data: 1\n\n"), write("data: 2\n\n")];
+        let paced = [pause(40), writes[0].clone(), pause(60), writes[1].clone()];
+        assert_eq!(recording.script(Pace::Recorded).body, paced);
+        let unpaced = recording.script(Pace::Given(Duration::ZERO));
+        assert_eq!(unpaced.body, writes);
+    }
+
+    #[test]
+    fn times_that_do_not_fit_the_writes_are_not_believed() {
+        for times in ["[40]", "[100, 40]"] {
+            let mut recording = of("data: 1\n\ndata: 2\n\n");
+            let known =
+                format!(r#"{{"file": "a", "chunk_sizes": [9, 9], "chunk_times_ms": {times}}}"#);
+            recording.learn(serde_json::from_str(&known).unwrap());
+            assert_eq!(recording.chunk_times_ms, [0_u64; 0], "{times}");
+        }
     }
 
     #[test]

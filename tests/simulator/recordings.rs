@@ -1,11 +1,8 @@
 //! Every recording can be played, with every byte and with the reads that were recorded.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
-use redrive::simulator::{After, Library, Op, Options, Playlist, Recording, Simulator};
+use redrive::simulator::{After, Library, Op, Options, Pace, Playlist, Recording, Simulator};
 use serde_json::Value;
 
 use crate::support::*;
@@ -45,7 +42,7 @@ fn recordings_keep_every_byte_and_the_reads_that_are_known() {
     for line in chosen(&lines) {
         let file = root.join(line["file"].as_str().unwrap());
         let recording = Recording::load(&file).unwrap();
-        let script = recording.script(Duration::ZERO);
+        let script = recording.script(Pace::Recorded);
         let writes = script.body.iter().map(|op| match op {
             Op::Write(bytes) => bytes.clone(),
             other => panic!("{other:?}"),
@@ -77,7 +74,7 @@ async fn a_recording_comes_over_the_wire_as_it_is() {
         return;
     };
     let file = root.join(lines[0]["file"].as_str().unwrap());
-    let script = Recording::load(&file).unwrap().script(Duration::ZERO);
+    let script = Recording::load(&file).unwrap().script(Pace::Recorded);
     let bytes: u64 = std::fs::metadata(&file).unwrap().len();
     let mut library = Library::default();
     library.insert("it", Playlist::new([script], After::RepeatLast));

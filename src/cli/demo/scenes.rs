@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     proto::{Executed, VerdictClass as Class},
-    simulator::{Close, Op, Recording, Script, chat},
+    simulator::{Close, Op, Pace, Recording, Script, chat},
 };
 
 /// One generation, and what it must come to.
@@ -128,7 +128,7 @@ impl Scene {
             look_for: "The recording is what the provider answers; the sidecar cannot tell the\n\
                    difference.",
             route: "healthy",
-            scripts: vec![recording.script(pace)],
+            scripts: vec![recording.script(Pace::Given(pace))],
             message: None,
             attempts: vec![Expected::accepted("provider")],
         }
