@@ -62,6 +62,8 @@ pub struct Provider {
     pub dialect: Dialect,
     /// What completes a response.
     pub terminal: Terminal,
+    /// The provider is asked to store responses, so that a cut-off one can be read on.
+    pub resume: bool,
     /// Connections to it.
     pub endpoint: Arc<Endpoint>,
     /// In order of preference; empty: requests go without a credential.

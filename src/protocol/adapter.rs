@@ -94,6 +94,9 @@ pub struct RequestInput<'a> {
     pub model: &'a str,
     /// The target's deviations from the protocol.
     pub dialect: Dialect,
+    /// The provider is to store the response, so that its stream can be resumed. A native body says
+    /// so itself, or not.
+    pub stored: bool,
 }
 
 /// The input of a generation.

@@ -288,6 +288,7 @@ fn plan_target(
         source,
         model: &target.model,
         dialect: provider.dialect,
+        stored: provider.resume,
     })?;
     let mut headers = request.headers;
     for (name, value) in &provider.headers {

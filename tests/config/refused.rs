@@ -54,7 +54,7 @@ routes:
         "redrive.yaml:2:12: providers.openai.base_ulr: unknown key
   hint: did you mean `base_url`?
   hint: keys here: protocol, base_url, dialect, profile, credentials, headers, connections, continue, \
-         terminal, tls, proxy
+         resume, terminal, tls, proxy
 redrive.yaml:4:13: routes.default.target: unknown key
   hint: did you mean `targets`?
   hint: keys here: targets, models, recovery, timers, gate, max_message_bytes, client_idle"
@@ -407,7 +407,7 @@ routes:
         refusal(text),
         "redrive.yaml:2:11: providers.openai: expected a map, found a string
   hint: keys here: protocol, base_url, dialect, profile, credentials, headers, connections, continue, \
-         terminal, tls, proxy"
+         resume, terminal, tls, proxy"
     );
 }
 
@@ -478,4 +478,18 @@ fn long_texts_are_not_repeated_whole() {
     assert!(error.len() < 500, "{error}");
     let error = refusal(&format!("drain: !{long} x\n"));
     assert!(error.len() < 500, "{error}");
+}
+
+#[test]
+fn stored_responses_of_a_protocol_that_has_none() {
+    let text = "\
+providers:
+  p: {base_url: 'http://h', resume: stored}
+routes:
+  default: {targets: [{provider: p, model: m}]}
+";
+    assert_eq!(
+        refusal(text),
+        "redrive.yaml:2:37: providers.p.resume: only `protocol: openai_responses` has responses that can be stored"
+    );
 }

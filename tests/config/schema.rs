@@ -38,7 +38,7 @@ const CONTRACT: &str = "
 
 /// What this project adds to it.
 const ADDED: &str = "
-    listen.reflection providers.*.tls.ca providers.*.proxy.url providers.*.proxy.no_proxy[]";
+    listen.reflection providers.*.resume providers.*.tls.ca providers.*.proxy.url providers.*.proxy.no_proxy[]";
 
 fn known() -> BTreeSet<String> {
     CONTRACT

@@ -424,6 +424,7 @@ fn the_request_around_the_body() {
             source: Source::Conversation(&question()),
             model: "the-model",
             dialect: Dialect::Openai,
+            stored: false,
         })
         .unwrap();
     assert_eq!(request.path, "/chat/completions");

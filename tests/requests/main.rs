@@ -24,6 +24,7 @@ fn native(json: &Bytes) -> Result<AdapterRequest, RequestError> {
         source: Source::Native(json),
         model: "m",
         dialect: Dialect::Openai,
+        stored: false,
     })
 }
 
@@ -33,6 +34,7 @@ fn sent(conversation: &Conversation, dialect: Dialect) -> Result<Vec<u8>, Reques
         source: Source::Conversation(conversation),
         model: "the-model",
         dialect,
+        stored: false,
     })?;
     Ok(request.body.to_vec())
 }

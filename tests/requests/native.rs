@@ -96,6 +96,7 @@ fn a_model_name_is_escaped() {
                 source: Source::Native(&Bytes::from(body)),
                 model: MODEL,
                 dialect: Dialect::Openai,
+                stored: false,
             })
             .unwrap();
         let sent: Value = serde_json::from_slice(&request.body).unwrap();

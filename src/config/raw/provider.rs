@@ -31,6 +31,9 @@ pub(in crate::config) struct Provider {
     pub(in crate::config) connections: Connections,
     /// Continue cut-off messages by prefill. Only "off" is available in this version.
     pub(in crate::config) r#continue: Continue,
+    /// Ask the provider to store responses, so that a cut-off one can be read on. Only for
+    /// openai_responses.
+    pub(in crate::config) resume: Resume,
     /// What completes a response.
     pub(in crate::config) terminal: Terminal,
     /// TLS towards it.
@@ -140,6 +143,17 @@ pub(in crate::config) enum Continue {
     /// By prefill: later.
     #[schemars(skip)]
     Prefill,
+}
+
+/// Whether the provider is asked to store responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Resume {
+    /// No.
+    #[default]
+    Off,
+    /// Yes: they can be read on after a cut.
+    Stored,
 }
 
 /// What completes a response.

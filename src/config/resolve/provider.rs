@@ -66,6 +66,11 @@ impl Resolver<'_> {
         if raw.r#continue == raw::Continue::Prefill {
             self.later(&at.key("continue"), "prefill");
         }
+        let resume = raw.resume == raw::Resume::Stored;
+        if resume && raw.protocol != raw::Protocol::OpenaiResponses {
+            let message = "only `protocol: openai_responses` has responses that can be stored";
+            self.refuse(&at.key("resume"), message);
+        }
         let base_url = self.base_url(&at.key("base_url"), raw.base_url.as_deref());
         let credentials = self.credentials(&at.key("credentials"), raw.credentials);
         let headers = self.headers(&at.key("headers"), &raw.headers);
@@ -87,6 +92,7 @@ impl Resolver<'_> {
                 raw::Terminal::FinishReason => Terminal::FinishReason,
                 raw::Terminal::DoneSentinel => Terminal::DoneSentinel,
             },
+            resume,
             endpoint: Arc::new(Endpoint {
                 name: name.clone(),
                 base_url,
