@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::SecretString;
 
 use crate::{
@@ -62,6 +62,8 @@ pub struct Provider {
     pub dialect: Dialect,
     /// What completes a response.
     pub terminal: Terminal,
+    /// The provider is asked to continue the text of a cut-off answer.
+    pub prefill: bool,
     /// The provider is asked to store responses, so that a cut-off one can be read on.
     pub resume: bool,
     /// Connections to it.
@@ -70,6 +72,15 @@ pub struct Provider {
     pub credentials: Vec<Credential>,
     /// Fixed extra headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Provider {
+    /// Adds the fixed extra headers, over what is there.
+    pub fn add_headers(&self, headers: &mut HeaderMap) {
+        for (name, value) in &self.headers {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
 }
 
 /// A named credential.

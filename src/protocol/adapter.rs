@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 
 use super::{Decoder, DecoderOptions, Dialect, Protocol, openai_chat::OpenaiChat};
-use crate::proto::Conversation;
+use crate::proto::{Conversation, Message, Part, Role, part};
 
 /// One provider protocol: how a request is written and authorised.
 ///
@@ -59,6 +59,32 @@ pub fn adapter(protocol: Protocol) -> Option<&'static dyn Adapter> {
         | Protocol::BedrockConverse
         | Protocol::Ollama => None,
     }
+}
+
+/// Whether an answer can be continued at all in this protocol and dialect.
+pub fn continues(protocol: Protocol, dialect: Dialect) -> bool {
+    let question = Conversation {
+        messages: vec![Message {
+            role: Role::User.into(),
+            parts: vec![Part {
+                part: Some(part::Part::Text("-".to_owned())),
+            }],
+            ..Message::default()
+        }],
+        ..Conversation::default()
+    };
+    let continuation = || {
+        let adapter = adapter(protocol)?;
+        let input = RequestInput {
+            source: Source::Conversation(&question),
+            model: "-",
+            dialect,
+            stored: false,
+        };
+        let request = adapter.request(input).ok()?;
+        adapter.continuation(dialect, &request.body, "-")
+    };
+    continuation().is_some()
 }
 
 /// The adapter of a native body's `protocol` field.

@@ -121,7 +121,10 @@ impl Generation {
         };
         match self.last_failure() {
             Some(last) if !fits => self.stop(now, last, StoppedBy::NoTarget, commons),
-            _ => self.go(now, pick, commons),
+            _ => {
+                self.give_up_sequel(pick);
+                self.go(now, pick, commons);
+            }
         }
     }
 

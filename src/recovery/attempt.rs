@@ -1,4 +1,4 @@
-//! One attempt, from its dispatch to its end.
+//! One attempt, from its hand-over to its end.
 
 use super::{
     Time,
@@ -6,18 +6,14 @@ use super::{
     commit,
     commons::Access,
     event::{Command, Observation, Upstream},
-    generation::{Generation, ours},
-    ledger::Entry,
-    policy::Pick,
+    generation::Generation,
     same_place::Place,
-    state::{Attempt, Finish, Outcome, State},
-    timers::{Clockwork, LastEvent, Phase, Timer},
+    state::{Finish, Outcome, State},
+    timers::{LastEvent, Phase, Timer},
     transcript::MAX_DELTA_BYTES,
 };
 use crate::{
-    proto::{
-        AttemptStarted, Executed, FinishReason, Mode, Progress, StoppedBy, generate_response::Frame,
-    },
+    proto::{Executed, FinishReason, Progress, generate_response::Frame},
     protocol::{self, BlockKind, Delta},
     verdict::{self, Class, Failure, Origin, Stage},
 };
@@ -27,99 +23,6 @@ use std::time::Duration;
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 impl Generation {
-    /// The slot is held: debit, write it down, tell it, send.
-    pub(super) fn on_reserved(&mut self, now: Time, commons: &impl Access) {
-        // A slot may come when an end is due already, which then comes first.
-        self.on_timer(now, commons);
-        let State::Reserving { target } = self.state else {
-            return;
-        };
-        // While the slot was waited for, a credential may have been told to rest, or another
-        // generation may have taken the probe of a circuit.
-        let pick = commons.with(|commons| self.itinerary.resume(now, target, commons));
-        let credential = match pick {
-            Pick::Now {
-                target: usable,
-                credential,
-            } if usable == target => credential,
-            pick => {
-                self.commands.push_back(Command::Abort { condemn: false });
-                return self.go_on(now, pick, commons);
-            }
-        };
-        if !self.debit(commons) {
-            let spent = || ours(Class::ExceedsLimit, "the scope's allowance is spent");
-            let failure = self.last_failure().unwrap_or_else(spent);
-            return self.stop(now, failure, StoppedBy::Allowance, commons);
-        }
-        self.dispatch(now, target, credential, commons);
-    }
-
-    fn dispatch(&mut self, now: Time, index: usize, credential: usize, commons: &impl Access) {
-        let Some(target) = self.itinerary.targets().get(index).cloned() else {
-            return;
-        };
-        self.itinerary.visit(index);
-        self.attempts += 1;
-        self.credential = credential;
-        let first = self.attempts == 1;
-        let probe = commons.with(|commons| {
-            if first {
-                commons.first_attempt(now, &target.provider);
-            }
-            commons.begin(now, &target.name)
-        });
-        let mode = if first { Mode::First } else { Mode::Restart };
-        let waited = self.take_waited(now);
-        self.ledger.open(Entry {
-            attempt: self.attempts,
-            target: target.name.to_string(),
-            mode,
-            started: now,
-            ended: None,
-            first_token: None,
-            executed: Executed::No,
-            failure: None,
-            usage: None,
-            usage_estimated: false,
-            waited,
-        });
-        let left = self.attempts_left(commons);
-        self.tell(Frame::AttemptStarted(AttemptStarted {
-            attempt: self.attempts,
-            target: target.name.to_string(),
-            provider: target.provider.to_string(),
-            model: target.model.clone(),
-            mode: mode.into(),
-            fallback: index > 0,
-            allowance_left: left,
-        }));
-        if let Some(client) = &mut self.client {
-            client.previewed = false;
-        }
-        self.state = State::Running(Box::new(Attempt {
-            number: self.attempts,
-            probe,
-            clockwork: Clockwork::dispatched(now, target.timers, self.same_place.factor()),
-            finish: None,
-            usage: None,
-            model: target.model.clone(),
-            request_id: String::new(),
-            block: 0,
-            progress_told: None,
-        }));
-        self.observe(Observation::AttemptStarted {
-            attempt: self.attempts,
-            target: index,
-            mode,
-        });
-        self.commands.push_back(Command::Send {
-            attempt: self.attempts,
-            target: index,
-            credential: (target.credentials > 0).then_some(credential),
-        });
-    }
-
     pub(super) fn on_upstream(
         &mut self,
         now: Time,
@@ -174,7 +77,7 @@ impl Generation {
         let finished = attempt.finish.is_some();
         match event {
             protocol::Event::Delta(delta) => self.on_delta(now, &delta, commons),
-            protocol::Event::Block { block, kind } => self.on_block(now, block, kind),
+            protocol::Event::Block { block, kind } => self.on_block(now, block, kind, commons),
             protocol::Event::BlockEnd { .. } => {
                 attempt.clockwork.event(now, LastEvent::Keepalive, true);
                 attempt.clockwork.open_block = Some(false);
@@ -188,8 +91,12 @@ impl Generation {
                 self.observe(Observation::UnknownEvent);
                 self.tell_progress(now);
             }
-            protocol::Event::Snapshot { .. } | protocol::Event::Cursor { .. } => {
+            protocol::Event::Snapshot { .. } => {
                 attempt.clockwork.event(now, LastEvent::Keepalive, true);
+            }
+            protocol::Event::Cursor { sequence } => {
+                attempt.clockwork.event(now, LastEvent::Keepalive, true);
+                attempt.has_read(sequence);
             }
             protocol::Event::Native { data } if data.len() > commit::UNSPLIT_BYTES => {
                 let message = "an event of the provider is larger than 3 MiB";
@@ -210,13 +117,20 @@ impl Generation {
                     model.clone_into(&mut attempt.model);
                     verdict::clip(&mut attempt.model);
                 }
-                if let Some(id) = response_id
-                    && attempt.request_id.is_empty()
-                {
-                    attempt.request_id = clipped(id);
+                if let Some(id) = response_id {
+                    attempt.is_stored_as(id);
+                    if attempt.request_id.is_empty() {
+                        attempt.request_id = clipped(id);
+                    }
                 }
             }
             protocol::Event::Finish { reason, native } => {
+                if !self.judge(now, commons) {
+                    return;
+                }
+                let Some(attempt) = self.running() else {
+                    return;
+                };
                 attempt.finish.get_or_insert_with(|| Finish {
                     reason,
                     native: clipped(native),
@@ -243,9 +157,12 @@ impl Generation {
                 self.attempt_failed(now, premature(message), commons);
             }
             protocol::Event::Error { json } => {
+                // The response itself has failed: there is nothing to read on.
+                attempt.stored = None;
                 self.attempt_failed(now, verdict::inband::classify(json), commons);
             }
             protocol::Event::BadFinish { native } => {
+                attempt.stored = None;
                 self.attempt_failed(now, verdict::inband::bad_finish(native), commons);
             }
             protocol::Event::Undecodable(_) if finished => self.accept(now, commons),
@@ -262,7 +179,6 @@ impl Generation {
             let message = "the id and name of a tool call are larger than 512 KiB";
             return self.attempt_failed(now, too_large(message), commons);
         }
-        let block = self.transcript.append(delta);
         let phase = match delta {
             Delta::Text(_) | Delta::Refusal(_) => Phase::Text,
             Delta::Reasoning(_) | Delta::ReasoningSignature(_) | Delta::RedactedReasoning(_) => {
@@ -275,17 +191,28 @@ impl Generation {
         let Some(attempt) = self.running() else {
             return;
         };
-        attempt.block = block;
+        attempt.output_bytes += output_bytes(delta);
         attempt.progress_told = None;
         if attempt.clockwork.substantive(now, phase) {
             self.on_first_token(now);
+        }
+        if !self.on_unjudged(now, delta, commons) {
+            return;
+        }
+        let block = self.transcript.append(delta);
+        if let Some(attempt) = self.running() {
+            attempt.block = block;
         }
         self.bound_message(now, commons);
     }
 
     /// A block of the protocol begins or is gone back to. One of the provider's own is output already,
     /// long before its whole content is there.
-    fn on_block(&mut self, now: Time, block: u32, kind: BlockKind) {
+    fn on_block(&mut self, now: Time, block: u32, kind: BlockKind, commons: &impl Access) {
+        // Blocks are kept apart, so what was held back of the one before is judged by what there is.
+        if !self.judge_before_block(now, commons) {
+            return;
+        }
         self.transcript.select(block);
         let Some(attempt) = self.running() else {
             return;
@@ -297,7 +224,7 @@ impl Generation {
         }
     }
 
-    fn bound_message(&mut self, now: Time, commons: &impl Access) {
+    pub(super) fn bound_message(&mut self, now: Time, commons: &impl Access) {
         if self.transcript.bytes() > self.params.max_message_bytes {
             let message = format!(
                 "the message is larger than {} bytes",
@@ -375,29 +302,33 @@ impl Generation {
 
     /// The evidence is complete: the attempt becomes the message, unless its tool calls are malformed.
     fn accept(&mut self, now: Time, commons: &impl Access) {
+        if !self.judge(now, commons) {
+            return;
+        }
         let State::Running(attempt) = &mut self.state else {
             return;
         };
         let Some(finish) = attempt.finish.clone() else {
             return;
         };
-        let usage = attempt.usage;
+        let (usage, output_bytes) = (attempt.usage, attempt.output_bytes);
         let mut closing = match commit::close(self.transcript.blocks(), &finish) {
             Ok(closing) => closing,
             Err(failure) => return self.attempt_failed(now, failure, commons),
         };
         closing.last.model = std::mem::take(&mut attempt.model);
         closing.last.provider_request_id = std::mem::take(&mut attempt.request_id);
-        let output_bytes = self.transcript.output_bytes();
         if let Some(entry) = self.ledger.current() {
             entry.ended = Some(now);
             entry.usage = usage;
             entry.estimate_usage(output_bytes);
-            closing.last.usage = entry.usage;
         }
-        if usage.is_none() {
+        let (cost, counted) = self.ledger.message_usage();
+        closing.last.usage = cost;
+        if usage.is_none() || !counted {
             closing.flag_usage_estimated();
         }
+        self.sequel = None;
         closing.set_ledger(self.ledger.to_proto(self.params.wall_origin));
         self.observe_attempt_ended();
         if let Some(target) = self.itinerary.current() {
@@ -422,9 +353,8 @@ impl Generation {
             block: attempt.block,
             target,
         };
-        let usage = attempt.usage;
+        let (usage, output_bytes) = (attempt.usage, attempt.output_bytes);
         let probe = attempt.probe;
-        let output_bytes = self.transcript.output_bytes();
         if let Some(entry) = self.ledger.current() {
             entry.ended = Some(now);
             entry.failure = Some(failure.clone());
@@ -469,6 +399,18 @@ impl Generation {
             let entry = Box::new(entry.to_proto(wall_origin));
             self.observe(Observation::AttemptEnded(entry));
         }
+    }
+}
+
+/// What of a piece of output counts for an estimate of tokens.
+fn output_bytes(delta: &Delta<'_>) -> usize {
+    match delta {
+        Delta::Text(text) | Delta::Reasoning(text) | Delta::Refusal(text) => text.len(),
+        Delta::ToolArguments { fragment, .. } => fragment.len(),
+        Delta::NativeBlock(json) => json.len(),
+        Delta::ToolCallStart { .. }
+        | Delta::ReasoningSignature(_)
+        | Delta::RedactedReasoning(_) => 0,
     }
 }
 

@@ -58,13 +58,14 @@ impl Generation {
     /// Control frames, then output, then the end.
     fn take_frame(&mut self) -> Option<Frame> {
         let client = self.client.as_mut()?;
-        if let Some(frame) = client.pop() {
+        let first = client.output_first();
+        let output_first = self.transcript.next_attempt().is_some_and(|of| of < first);
+        if !output_first && let Some(frame) = client.pop() {
             return Some(frame);
         }
         if client.wants_deltas()
-            && let Some((block, content)) = self.transcript.next_delta()
+            && let Some((attempt, block, content)) = self.transcript.next_delta()
         {
-            let attempt = self.attempts;
             return Some(Frame::Delta(Delta {
                 attempt,
                 block,
@@ -111,7 +112,8 @@ impl Generation {
         let claim = self.client.as_ref().map(|client| client.claim(through));
         if let State::Ended(outcome) = &mut self.state {
             // Too late to be confirmed or to stop anything, but not to be true.
-            if let (Outcome::Failed(failed), Some(Claim::Attempt(_))) = (outcome, claim) {
+            let output = matches!(claim, Some(Claim::Living | Claim::Void));
+            if let (Outcome::Failed(failed), true) = (outcome, output) {
                 failed.safe_to_send_again = false;
             }
             return;
@@ -131,14 +133,14 @@ impl Generation {
                 self.stop(now, failure, StoppedBy::Client, commons);
             }
             Some(Claim::Nothing) => self.confirm(through),
-            Some(Claim::Attempt(attempt)) => {
+            Some(Claim::Living) => {
                 self.effects_claimed = true;
-                if attempt == self.attempts && !self.is_between_attempts() {
-                    self.effects_confirmed = true;
-                    self.confirm(through);
-                } else {
-                    self.effects_on_void_output(now, commons);
-                }
+                self.effects_confirmed = true;
+                self.confirm(through);
+            }
+            Some(Claim::Void) => {
+                self.effects_claimed = true;
+                self.effects_on_void_output(now, commons);
             }
         }
     }
@@ -220,16 +222,19 @@ impl Generation {
         self.transcript.rewind();
         let accepted = self.accepted(now, true, commons);
         self.tell(accepted);
-        match self.state {
-            State::Running(_) | State::Ended(Outcome::Committed(_)) => {
-                let left = self.attempts_left(commons);
-                let started = self.attempt_started_again(left);
-                self.tell(started);
-            }
-            State::Waiting { until, reason, .. } if until > now => {
-                self.tell(waiting(reason, Some(until.since(now))));
-            }
-            _ => {}
+        let running = matches!(
+            self.state,
+            State::Running(_) | State::Ended(Outcome::Committed(_))
+        );
+        if running || self.sequel.is_some() {
+            let left = self.attempts_left(commons);
+            let started = self.attempt_started_again(left);
+            self.tell(started);
+        }
+        if let State::Waiting { until, reason, .. } = self.state
+            && until > now
+        {
+            self.tell(waiting(reason, Some(until.since(now))));
         }
     }
 

@@ -150,7 +150,7 @@ impl Closing {
             let rest = block.text.get(cursor.offset..).unwrap_or_default();
             let size = rest.len() + block.other_bytes() + PART_OVERHEAD;
             if size <= room || (!splits && parts.is_empty()) {
-                parts.push(block.to_part(rest, true));
+                block.add_to(&mut parts, rest, true);
                 *cursor = PartCursor {
                     block: cursor.block + 1,
                     offset: 0,
@@ -161,7 +161,7 @@ impl Closing {
             }
             if splits && room > PART_OVERHEAD + 4 {
                 let piece = split_at_most(rest, room - PART_OVERHEAD);
-                parts.push(block.to_part(piece, false));
+                block.add_to(&mut parts, piece, false);
                 cursor.offset += piece.len();
                 room = 0;
             }
@@ -189,6 +189,16 @@ impl Block {
             Kind::ToolCall { id, name } => id.len() + name.len(),
             _ => signature,
         }
+    }
+
+    /// Adds a part of it; one whose text goes on with the block before is one part with it.
+    fn add_to(&self, parts: &mut Vec<Part>, text: &str, last: bool) {
+        if self.joins
+            && let Some(part::Part::Text(before)) = parts.last_mut().and_then(|p| p.part.as_mut())
+        {
+            return before.push_str(text);
+        }
+        parts.push(self.to_part(text, last));
     }
 
     /// A part of it; the `last` one carries what belongs to the whole.

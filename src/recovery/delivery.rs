@@ -13,8 +13,21 @@ use crate::proto::{Committed, Delivery, generate_response::Frame};
 struct Preview {
     attempt: u32,
     first: u64,
+    /// It is void, whether the client knows it or not.
+    void: bool,
     /// When its reset was given, if it is void.
     reset: Option<u64>,
+}
+
+/// A control frame in line.
+#[derive(Debug)]
+struct Queued {
+    /// Boxed: the list is mostly empty, and a frame has room for the largest.
+    frame: Box<Frame>,
+    /// Output of attempts below this one is given first.
+    after: u32,
+    /// It tells that everything before it is final.
+    fixes: bool,
 }
 
 /// What an `effects` frame refers to.
@@ -22,8 +35,10 @@ struct Preview {
 pub enum Claim {
     /// Nothing was previewed up to there, or what was had been reset by then.
     Nothing,
-    /// Output of this attempt, whose reset the client had not seen.
-    Attempt(u32),
+    /// Output that is not void.
+    Living,
+    /// Output that is void, of which the client had not seen the reset.
+    Void,
     /// More than was sent.
     Unsent,
 }
@@ -33,12 +48,9 @@ pub enum Claim {
 pub struct Client {
     /// What it wants to see.
     pub delivery: Delivery,
-    /// Boxed: the list is mostly empty, and a frame has room for the largest.
-    control: VecDeque<Box<Frame>>,
+    control: VecDeque<Queued>,
     sequence: u64,
     previews: Vec<Preview>,
-    /// Whether the current attempt was previewed to it.
-    pub previewed: bool,
     /// How far it has the final message.
     pub parts: PartCursor,
     /// Whether it has the terminal frame.
@@ -59,7 +71,6 @@ impl Client {
             control: VecDeque::new(),
             sequence: 0,
             previews: Vec::new(),
-            previewed: false,
             parts: PartCursor::default(),
             done: false,
             idle_since: None,
@@ -68,20 +79,54 @@ impl Client {
 
     /// Queues a control frame. A wait that was prolonged before the client saw it is told once.
     pub fn push(&mut self, frame: Frame) {
-        let last = self.control.back_mut().map(Box::as_mut);
+        let last = self.control.back_mut().map(|queued| queued.frame.as_mut());
         if let (Frame::Waiting(new), Some(Frame::Waiting(old))) = (&frame, last)
             && old.reason == new.reason
         {
             old.clone_from(new);
             return;
         }
-        self.control.push_back(Box::new(frame));
+        self.push_after(frame, 0);
+    }
+
+    /// Queues a control frame that is given behind all output of attempts below `after`.
+    pub fn push_after(&mut self, frame: Frame, after: u32) {
+        self.control.push_back(Queued {
+            frame: Box::new(frame),
+            after,
+            fixes: false,
+        });
+    }
+
+    /// Queues the word that all output of attempts below `attempt` is final; it is given behind it.
+    pub fn fix(&mut self, attempt: u32) {
+        self.push_after(Frame::Committed(Committed::default()), attempt);
+        if let Some(queued) = self.control.back_mut() {
+            queued.fixes = true;
+        }
+    }
+
+    /// The output of `attempt` and later ones is void: those that were previewed, in order.
+    pub fn void_from(&mut self, attempt: u32) -> Vec<u32> {
+        let mut voided = Vec::new();
+        for preview in &mut self.previews {
+            if preview.attempt >= attempt && !std::mem::replace(&mut preview.void, true) {
+                voided.push(preview.attempt);
+            }
+        }
+        voided
+    }
+
+    /// Whether it holds output of `attempt` or later ones that is not void.
+    pub fn has_preview_from(&self, attempt: u32) -> bool {
+        let living = |preview: &Preview| preview.attempt >= attempt && !preview.void;
+        self.previews.iter().any(living)
     }
 
     /// Queues a confirmation of effects, or widens the one that is queued.
     pub fn confirm(&mut self, through_sequence: u64) {
-        for frame in &mut self.control {
-            if let Frame::Committed(committed) = frame.as_mut()
+        for queued in &mut self.control {
+            if let Frame::Committed(committed) = queued.frame.as_mut()
                 && !committed.r#final
             {
                 committed.through_sequence = committed.through_sequence.max(through_sequence);
@@ -96,7 +141,18 @@ impl Client {
 
     /// The next control frame.
     pub fn pop(&mut self) -> Option<Frame> {
-        self.control.pop_front().map(|frame| *frame)
+        let queued = self.control.pop_front()?;
+        let mut frame = *queued.frame;
+        if let (true, Frame::Committed(committed)) = (queued.fixes, &mut frame) {
+            committed.through_sequence = self.sequence;
+        }
+        Some(frame)
+    }
+
+    /// Output of attempts below this one comes before the next control frame.
+    pub fn output_first(&self) -> u32 {
+        let next = self.control.front().filter(|_| self.wants_deltas());
+        next.map_or(0, |queued| queued.after)
     }
 
     /// Whether control frames wait for it.
@@ -114,16 +170,12 @@ impl Client {
         self.sequence += 1;
         match frame {
             Frame::Delta(delta) => {
-                self.previewed = true;
-                if self
-                    .previews
-                    .last()
-                    .is_none_or(|p| p.attempt != delta.attempt)
-                {
-                    let first = self.sequence;
+                let known = self.previews.last().map(|preview| preview.attempt);
+                if known != Some(delta.attempt) {
                     self.previews.push(Preview {
                         attempt: delta.attempt,
-                        first,
+                        first: self.sequence,
+                        void: false,
                         reset: None,
                     });
                 }
@@ -145,16 +197,18 @@ impl Client {
         if through_sequence == 0 || through_sequence > self.sequence {
             return Claim::Unsent;
         }
-        let newest = self
+        let seen = |p: &&Preview| {
+            p.first <= through_sequence && p.reset.is_none_or(|reset| through_sequence < reset)
+        };
+        let acted_on = self
             .previews
             .iter()
-            .rev()
-            .find(|p| p.first <= through_sequence);
-        match newest {
-            Some(preview) if preview.reset.is_none_or(|reset| through_sequence < reset) => {
-                Claim::Attempt(preview.attempt)
-            }
-            _ => Claim::Nothing,
+            .filter(seen)
+            .map(|preview| preview.void);
+        match acted_on.reduce(|any, void| any | void) {
+            None => Claim::Nothing,
+            Some(true) => Claim::Void,
+            Some(false) => Claim::Living,
         }
     }
 

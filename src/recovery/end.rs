@@ -77,6 +77,9 @@ impl Generation {
         by: StoppedBy,
         commons: &impl Access,
     ) {
+        // What a verified continuation fixed was committed; all else is void.
+        let fixed = self.sequel.take().map_or(0, |sequel| sequel.fixed_below);
+        self.ledger.void_from(fixed);
         let (attempt, target) = self.ledger.attribute(&failure);
         let verdict = ledger::verdict(&failure, attempt, target);
         let waited = self.take_waited(now);

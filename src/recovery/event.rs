@@ -1,6 +1,6 @@
 //! What goes into a generation and what comes out.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::Time;
 use crate::{
@@ -99,6 +99,8 @@ pub enum Command {
         target: usize,
         /// Index into the provider's credentials, if it has any.
         credential: Option<usize>,
+        /// Not the original request, but what goes on where another attempt ended.
+        follow_up: Option<Box<FollowUp>>,
     },
     /// End the exchange at once, and give up a reservation.
     Abort {
@@ -109,6 +111,23 @@ pub enum Command {
     Finish,
     /// For telemetry.
     Observe(Observation),
+}
+
+/// A request for the rest of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FollowUp {
+    /// The original request, followed by the text that the answer begins with.
+    Continue {
+        /// Without white space at its end, and never empty.
+        partial: Arc<str>,
+    },
+    /// The stream of a stored response, from an event on.
+    Resume {
+        /// The provider's id of it.
+        response_id: Box<str>,
+        /// The sequence number of the last event that is known.
+        after: u64,
+    },
 }
 
 /// What telemetry is told.

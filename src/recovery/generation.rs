@@ -12,6 +12,7 @@ use super::{
     policy::{Itinerary, Target},
     same_place::SamePlace,
     scope::{Allowance, ScopeKey, TooManyScopes},
+    sequel::Sequel,
     settings::Policy,
     state::{Attempt, Outcome, State},
     transcript::Transcript,
@@ -63,6 +64,8 @@ pub struct Generation {
     pub(super) dice: Dice,
     pub(super) ledger: Ledger,
     pub(super) transcript: Transcript,
+    /// Who goes on with output that an earlier attempt left. Boxed: few generations need it.
+    pub(super) sequel: Option<Box<Sequel>>,
     pub(super) commands: VecDeque<Command>,
     /// Allowance and deadline; the allowance of a scope is the scope's.
     pub(super) allowance: Allowance,
@@ -105,6 +108,7 @@ impl Generation {
             dice: Dice::new(params.seed),
             ledger: Ledger::default(),
             transcript: Transcript::default(),
+            sequel: None,
             commands: VecDeque::new(),
             allowance,
             started: now,
@@ -222,7 +226,8 @@ impl Generation {
 
     /// What the transcript takes in memory, about.
     pub fn transcript_bytes(&self) -> usize {
-        self.transcript.bytes()
+        let held = self.sequel.as_ref().map_or(0, |sequel| sequel.bytes());
+        self.transcript.bytes() + held
     }
 
     /// What the first RPC wanted to see.
@@ -266,7 +271,7 @@ impl Generation {
             }
             State::Waiting { target, until, .. } if *until <= now => {
                 let target = *target;
-                let pick = commons.with(|c| self.itinerary.resume(now, target, c));
+                let pick = self.pick_again(now, target, commons);
                 self.go_on(now, pick, commons);
             }
             State::Running(attempt) => {

@@ -39,6 +39,11 @@ pub struct Entry {
     pub usage_estimated: bool,
     /// What was waited before it.
     pub waited: Waited,
+    /// It failed, but its output stays: another attempt goes on with it.
+    pub kept: bool,
+    /// It was to go on with output that another attempt left, and the target refused: its verdict is
+    /// not the generation's.
+    pub refused: bool,
 }
 
 impl Entry {
@@ -110,7 +115,43 @@ impl Ledger {
 
     /// The verdict of the newest attempt that failed.
     pub fn last_failure(&self) -> Option<&Failure> {
-        self.entries.iter().rev().find_map(|e| e.failure.as_ref())
+        let own = self.entries.iter().rev().filter(|e| !e.refused);
+        own.filter_map(|e| e.failure.as_ref()).next()
+    }
+
+    /// Another attempt goes on with the output of `attempt`.
+    pub fn keep(&mut self, attempt: u32) {
+        let entry = self.entries.iter_mut().rev().find(|e| e.attempt == attempt);
+        if let Some(entry) = entry {
+            entry.kept = true;
+        }
+    }
+
+    /// The output of `attempt` and all later ones is void.
+    pub fn void_from(&mut self, attempt: u32) {
+        for entry in self.entries.iter_mut().rev() {
+            if entry.attempt < attempt {
+                break;
+            }
+            entry.kept = false;
+        }
+    }
+
+    /// What the message cost: the accepted attempt and those that it goes on with. And whether the
+    /// provider counted all of it.
+    pub fn message_usage(&self) -> (Option<Usage>, bool) {
+        let mut sum = None;
+        let mut counted = true;
+        for entry in &self.entries {
+            if entry.failure.is_some() && !entry.kept {
+                continue;
+            }
+            counted &= !entry.usage_estimated;
+            if let Some(usage) = &entry.usage {
+                add(sum.get_or_insert_default(), usage);
+            }
+        }
+        (sum, counted)
     }
 
     /// The attempt and target that `failure` is the verdict of; 0 and none if it is of no attempt.
@@ -136,7 +177,7 @@ impl Ledger {
             waited = waited.saturating_add(entry.waited.total);
             let Some(usage) = entry.usage else { continue };
             add(&mut total, &usage);
-            if entry.failure.is_some() {
+            if entry.failure.is_some() && !entry.kept {
                 void = void.saturating_add(usage.output_tokens);
             }
         }
@@ -248,6 +289,8 @@ mod tests {
                 usage: Some(usage),
                 usage_estimated: true,
                 waited,
+                kept: false,
+                refused: false,
             });
         }
         let failed = Failed {

@@ -9,11 +9,11 @@ use super::{
     generation::Generation,
     ledger,
     policy::{Hold, Pick, Placement, placement},
+    sequel::{self, Way},
     settings::Replay,
-    state::State,
 };
 use crate::{
-    proto::{Delivery, PreviewReset, StoppedBy, generate_response::Frame, waiting::Reason},
+    proto::{PreviewReset, StoppedBy, generate_response::Frame, waiting::Reason},
     verdict::{Class, Failure},
 };
 
@@ -29,18 +29,30 @@ impl Generation {
         let condemn = matches!(failure.class, Class::Stall | Class::TimeoutFirstToken);
         self.commands.push_back(Command::Abort { condemn });
         self.failed_at = Some(now);
+        if self.is_refusal(&failure) {
+            return self.refused(now, &failure, commons);
+        }
         let recovery_ends = self.same_place.failed(failure.class, place);
-        let previewed = self.client.as_ref().is_some_and(|client| client.previewed);
-        self.transcript.clear();
         self.hold(now, &failure, commons);
-        match self.next(now, &failure, recovery_ends, previewed, commons) {
+        self.go_on_after(now, failure, recovery_ends, commons);
+    }
+
+    /// Stops or tries again, because of `failure`.
+    pub(super) fn go_on_after(
+        &mut self,
+        now: Time,
+        failure: Failure,
+        recovery_ends: bool,
+        commons: &impl Access,
+    ) {
+        match self.next(now, &failure, recovery_ends, commons) {
             Err(stopped_by) => self.end_failed(now, failure, stopped_by, commons),
-            Ok(pick) => self.replay(now, &failure, pick, previewed),
+            Ok((pick, way)) => self.replay(now, &failure, pick, way),
         }
     }
 
     /// Notes how long this generation, and the credential for all, keeps away from the target.
-    fn hold(&mut self, now: Time, failure: &Failure, commons: &impl Access) {
+    pub(super) fn hold(&mut self, now: Time, failure: &Failure, commons: &impl Access) {
         let own = backoff::delay(&self.params.policy.backoff, self.itinerary.failures());
         let wait = failure.wait.map_or(own, |supplied| supplied.max(own));
         let supplied = failure.wait.is_some_and(|supplied| supplied >= own);
@@ -62,15 +74,15 @@ impl Generation {
         }));
     }
 
-    /// Where the next attempt goes, or why there is none.
+    /// Where the next attempt goes, and how it goes on with what is there if it does, or why there is
+    /// none.
     fn next(
         &mut self,
         now: Time,
         failure: &Failure,
         recovery_ends: bool,
-        previewed: bool,
         commons: &impl Access,
-    ) -> Result<Pick, StoppedBy> {
+    ) -> Result<(Pick, Option<Way>), StoppedBy> {
         self.share_deadline(commons);
         let policy = self.params.policy.clone();
         if placement(failure, &policy) == Placement::Nowhere {
@@ -91,15 +103,17 @@ impl Generation {
         if policy.replay == Replay::None {
             return Err(StoppedBy::ReplayDisabled);
         }
-        if self.effects_confirmed {
-            return Err(StoppedBy::Effects);
-        }
-        let no_reset = self
-            .client
-            .as_ref()
-            .is_some_and(|c| c.delivery == Delivery::PreviewNoReset);
-        if no_reset && previewed {
-            return Err(StoppedBy::NoReset);
+        let way = self
+            .way_on()
+            .filter(|way| self.holds_on_to(way.keeps_below).is_none());
+        if let Some(held_by) = self.holds_on_to(0) {
+            if way.is_none() {
+                return Err(held_by);
+            }
+            pick = commons.with(|commons| self.itinerary.stay(now, commons));
+            if pick == Pick::None {
+                return Err(held_by);
+            }
         }
         if recovery_ends {
             return Err(StoppedBy::SamePlace);
@@ -112,7 +126,13 @@ impl Generation {
         }
         self.check_fit(failure, pick)?;
         self.take_retry(now, pick, commons)?;
-        Ok(pick)
+        Ok((pick, way.filter(|_| self.goes_back(pick))))
+    }
+
+    /// Whether the next attempt goes to the target of the last one.
+    fn goes_back(&self, pick: Pick) -> bool {
+        let here = self.itinerary.current_index();
+        matches!(pick, Pick::Now { target, .. } | Pick::Later { target, .. } if target == here)
     }
 
     /// A wait that does not fit the deadline fails at once.
@@ -145,66 +165,70 @@ impl Generation {
         }
     }
 
-    /// Tells the reset, before any wait, and goes on.
-    fn replay(&mut self, now: Time, failure: &Failure, pick: Pick, previewed: bool) {
+    /// Tells what is void, before any wait, and goes on.
+    fn replay(&mut self, now: Time, failure: &Failure, pick: Pick, way: Option<Way>) {
         let wait = match pick {
-            Pick::Now { target, .. } => {
-                self.reserve(target);
-                None
-            }
-            Pick::Later {
-                target,
-                hold,
-                cooldown,
-            } => {
-                let wait = self.jittered(now, hold);
-                // The frames are told in this order: reset, then waiting.
-                self.tell_reset(failure, previewed, Some(wait));
+            Pick::Later { hold, .. } => Some(self.jittered(now, hold)),
+            Pick::Now { .. } | Pick::None => None,
+        };
+        self.void_from(way.map_or(0, |way| way.keeps_below), failure, wait);
+        match way {
+            Some(way) => self.plan_sequel(way, failure),
+            None => self.sequel = None,
+        }
+        match (pick, wait) {
+            (Pick::Now { target, .. }, _) => self.reserve(target),
+            (
+                Pick::Later {
+                    target,
+                    hold,
+                    cooldown,
+                },
+                Some(wait),
+            ) => {
                 let other = cooldown && target != self.itinerary.current_index();
                 let reason = if other || hold.supplied {
                     Reason::Cooldown
                 } else {
                     Reason::Backoff
                 };
-                return self.wait(now, target, wait, hold, reason);
+                self.wait(now, target, wait, hold, reason);
             }
-            Pick::None => None,
-        };
-        self.tell_reset(failure, previewed, wait);
+            _ => {}
+        }
     }
 
-    fn tell_reset(&mut self, failure: &Failure, previewed: bool, wait: Option<Duration>) {
-        if !previewed {
+    /// The output of `attempt` and later ones is void, because of `failure`. The client is told of what
+    /// it was shown, before the next attempt's first frame.
+    pub(super) fn void_from(&mut self, attempt: u32, failure: &Failure, wait: Option<Duration>) {
+        if attempt == sequel::ALL {
             return;
         }
-        let target = self
-            .itinerary
-            .current()
-            .map(|t| t.name.to_string())
-            .unwrap_or_default();
-        let attempt = self.attempts;
-        self.tell(Frame::PreviewReset(PreviewReset {
-            attempt,
-            blocks: Vec::new(),
-            verdict: Some(ledger::verdict(failure, attempt, &target)),
-            wait: wait.map(ledger::duration),
-        }));
-        self.observe(Observation::PreviewReset {
-            attempt,
-            class: failure.class,
-        });
+        self.transcript.void_from(attempt);
+        self.ledger.void_from(attempt);
+        let client = self.client.as_mut();
+        let voided = client.map_or_else(Vec::new, |client| client.void_from(attempt));
+        if voided.is_empty() {
+            return;
+        }
+        let (of, target) = self.ledger.attribute(failure);
+        let verdict = ledger::verdict(failure, of, target);
+        for attempt in voided {
+            self.tell(Frame::PreviewReset(PreviewReset {
+                attempt,
+                blocks: Vec::new(),
+                verdict: Some(verdict.clone()),
+                wait: wait.map(ledger::duration),
+            }));
+            self.observe(Observation::PreviewReset {
+                attempt,
+                class: failure.class,
+            });
+        }
     }
 
     fn credential_in_use(&self) -> Option<super::commons::CredentialKey> {
         let target = self.itinerary.current()?;
         Some((std::sync::Arc::clone(&target.provider), self.credential))
-    }
-
-    /// Whether the generation is between attempts.
-    pub(super) fn is_between_attempts(&self) -> bool {
-        matches!(
-            self.state,
-            State::Waiting { .. } | State::Reserving { .. } | State::Idle
-        )
     }
 }

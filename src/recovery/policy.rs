@@ -35,6 +35,10 @@ pub struct Target {
     pub timers: Timers,
     /// How many credentials its provider has.
     pub credentials: usize,
+    /// It can be asked to continue the text of a cut-off answer to this request.
+    pub continues: bool,
+    /// It stores its responses: one that is cut off can be read on.
+    pub resumes: bool,
 }
 
 /// Where a class allows to go.
@@ -90,6 +94,8 @@ pub struct Tried {
     pub excluded: bool,
     /// This generation goes there again after it.
     pub hold: Hold,
+    /// It has refused to continue this generation's text, or began anew instead.
+    pub refused_to_continue: bool,
 }
 
 /// Where the next attempt goes.
@@ -235,6 +241,47 @@ impl Itinerary {
                 }
             }
         }
+    }
+
+    /// The current target again and no other, after a failure that allows it.
+    pub fn stay(&self, now: Time, commons: &mut Commons) -> Pick {
+        self.pick(now, std::iter::once(self.current), commons)
+    }
+
+    /// The current target is not asked again.
+    pub fn leave(&mut self) {
+        self.exclude(self.current);
+    }
+
+    /// The current target has asked to be left alone until then.
+    pub fn hold(&mut self, until: Time) {
+        if let Some(tried) = self.tried.get_mut(self.current) {
+            let hold = Hold {
+                until,
+                supplied: true,
+            };
+            tried.hold = if until > tried.hold.until {
+                hold
+            } else {
+                tried.hold
+            };
+        }
+    }
+
+    /// The current target does not continue what this generation has.
+    pub fn refused_to_continue(&mut self) {
+        if let Some(tried) = self.tried.get_mut(self.current) {
+            tried.refused_to_continue = true;
+        }
+    }
+
+    /// Whether the current target may be asked to continue a text.
+    pub fn continues(&self) -> bool {
+        let refused = self
+            .tried
+            .get(self.current)
+            .is_none_or(|tried| tried.refused_to_continue);
+        !refused && self.current().is_some_and(|target| target.continues)
     }
 
     /// Where else to go if there is no time for what [`Self::next`] said.

@@ -9,11 +9,13 @@
 //!   │   not yet  │               │ Reserved: debit, ledger, AttemptStarted, Send
 //!   │            ▼               ▼
 //!   │ TimerDue Waiting        Running ── Sent ─ Head ─ Decoded* ─┐
-//!   └────────────┘               │                              │
-//!                ▲               │ failure                      │ terminal evidence,
-//!                │   replay:     ▼                              │ tail over
-//!                └─ PreviewReset ┤                              ▼
-//!                                │ stop                      accept
+//!   └────────────┘               │   └─ CONTINUE: held ─ judged ┤
+//!                ▲               │ failure     Committed{prefix}│ terminal evidence,
+//!                │   RESTART:    ▼                              │ tail over
+//!                ├─ PreviewReset ┤                              │
+//!                │   CONTINUE,   │                              │
+//!                └── RESUME: ────┤                              ▼
+//!                   output stays │ stop                      accept
 //!                                ▼                              │
 //!                             Ended(Failed)  ◀─ malformed ──────┤
 //!                                ▲                              ▼
@@ -23,9 +25,11 @@
 //!
 //! Legend: boxes are variants of [`State`], `choose` is `next.rs` over `policy.rs`; `Running` owns the
 //! [`Attempt`]. A slot whose target became unusable while it was waited for leads back to `choose`.
+//! Where output stays, a [`super::sequel::Sequel`] says who goes on with it, and how; a refusal, or an
+//! answer begun anew instead of continued, is a failure that leads to RESTART.
 //! Nothing leaves `Ended`; an attached client is only given what is there.
 
-use super::{Time, circuit::Probe, commit::Closing, timers::Clockwork};
+use super::{Time, circuit::Probe, commit::Closing, sequel::Stored, timers::Clockwork};
 use crate::proto::{Failed, FinishReason, Usage, waiting::Reason};
 
 /// The state of a generation.
@@ -81,6 +85,10 @@ pub(super) struct Attempt {
     pub request_id: String,
     /// The index of the newest block.
     pub block: usize,
+    /// Bytes of output that came, for estimates of tokens.
+    pub output_bytes: usize,
+    /// Where its response is stored, if it is.
+    pub stored: Option<Stored>,
     /// When `progress` was last told in the current silence.
     pub progress_told: Option<Time>,
 }

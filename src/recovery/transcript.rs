@@ -1,8 +1,14 @@
 //! The message a generation accumulates, and what a client has been given of it.
 //!
+//! Each block belongs to one attempt, so that an attempt can become void while the ones that it
+//! continued stay; an attempt that reads a stored response on takes over what is there.
+//!
 //! Delivery is a cursor, not a queue: each block knows how much of it was delivered, and a short list
 //! says which blocks have more. A client that keeps up is given one token at a time; one that lags is
 //! given what has come since, as one delta. A reset drops what was not delivered.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -50,6 +56,10 @@ pub struct Block {
     pub text: String,
     /// Of a reasoning block, where the provider signed it.
     pub signature: Option<Box<str>>,
+    /// The attempt that its deltas are of.
+    pub attempt: u32,
+    /// Its text goes on with that of the block before it, which another attempt left.
+    pub joins: bool,
     /// How much of the text was delivered.
     delivered: usize,
     /// Whether a tool call's start was delivered.
@@ -58,16 +68,29 @@ pub struct Block {
     listed: bool,
 }
 
-/// The message of the current attempt.
+/// One of the provider's own events.
+#[derive(Debug)]
+struct Native {
+    attempt: u32,
+    /// The block that was the newest when it came.
+    block: usize,
+    data: Bytes,
+}
+
+/// The message, as far as it is not void.
 #[derive(Debug, Default)]
 pub struct Transcript {
+    /// The attempt that what comes now is of.
+    attempt: u32,
     blocks: Vec<Block>,
     bytes: usize,
     pending: VecDeque<usize>,
-    /// The provider's own events, with the block that was the newest when each came.
-    native: Vec<(usize, Bytes)>,
+    /// The provider's own events.
+    native: Vec<Native>,
     /// How many of them were delivered.
     native_delivered: usize,
+    /// The events from here on are not shown yet: their attempt may not be what it seems.
+    native_held: Option<usize>,
     /// The block of each tool call, and of each block that the protocol numbers.
     numbered: HashMap<u32, usize>,
     /// The protocol's number of the block that text belongs to, where it numbers its blocks.
@@ -75,6 +98,54 @@ pub struct Transcript {
 }
 
 impl Transcript {
+    /// What comes now is of `attempt`, whose blocks are its own. With `held`, events of the provider's own
+    /// are not shown before [`Self::release`].
+    pub fn begin(&mut self, attempt: u32, held: bool) {
+        self.attempt = attempt;
+        self.numbered.clear();
+        self.current = None;
+        self.native_held = held.then_some(self.native.len());
+    }
+
+    /// `attempt` reads on the same response: what is there is its own from now on.
+    pub fn take_over(&mut self, attempt: u32) {
+        self.attempt = attempt;
+        for block in &mut self.blocks {
+            block.attempt = attempt;
+        }
+        for event in &mut self.native {
+            event.attempt = attempt;
+        }
+    }
+
+    /// Shows what was held back.
+    pub fn release(&mut self) {
+        self.native_held = None;
+    }
+
+    /// Drops what was held back, and everything of `attempt` and later ones, delivered or not.
+    pub fn void_from(&mut self, attempt: u32) {
+        if let Some(held) = self.native_held.take() {
+            self.native.truncate(held);
+        }
+        self.native.retain(|event| event.attempt < attempt);
+        self.native_delivered = self.native_delivered.min(self.native.len());
+        self.blocks.retain(|block| block.attempt < attempt);
+        self.pending.retain(|&index| index < self.blocks.len());
+        self.numbered.clear();
+        self.current = None;
+        let blocks = self.blocks.iter().map(Block::bytes);
+        let native = self.native.iter().map(Native::bytes);
+        self.bytes = blocks.chain(native).sum();
+    }
+
+    /// All of its text, if it is text and nothing else.
+    pub fn text_only(&self) -> Option<String> {
+        let is_text = |block: &Block| block.kind == Kind::Text;
+        let text = || self.blocks.iter().map(|block| &*block.text).collect();
+        self.blocks.iter().all(is_text).then(text)
+    }
+
     /// Appends a piece of output; the index of its block.
     pub fn append(&mut self, delta: &Delta<'_>) -> usize {
         match *delta {
@@ -116,8 +187,13 @@ impl Transcript {
 
     /// Appends one of the provider's own events.
     pub fn append_native(&mut self, block: usize, data: &[u8]) {
-        self.bytes += data.len() + BLOCK_OVERHEAD;
-        self.native.push((block, Bytes::copy_from_slice(data)));
+        let event = Native {
+            attempt: self.attempt,
+            block,
+            data: Bytes::copy_from_slice(data),
+        };
+        self.bytes += event.bytes();
+        self.native.push(event);
     }
 
     /// The blocks, in order.
@@ -128,13 +204,6 @@ impl Transcript {
     /// What it takes in memory, about.
     pub fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Bytes of output, for estimates of tokens.
-    pub fn output_bytes(&self) -> usize {
-        let shown = |block: &&Block| block.kind != Kind::Redacted;
-        let blocks = self.blocks.iter().filter(shown);
-        blocks.map(|block| block.text.len()).sum()
     }
 
     /// Drops everything, delivered or not.
@@ -156,15 +225,38 @@ impl Transcript {
 
     /// `true` if the cursor is not at the end.
     pub fn has_pending(&self) -> bool {
-        !self.pending.is_empty() || self.native_delivered < self.native.len()
+        !self.pending.is_empty() || self.next_native().is_some()
     }
 
-    /// What lies between the cursor and the end, as far as one delta can hold it: the block's index
-    /// and its content.
-    pub fn next_delta(&mut self) -> Option<(u32, delta::Content)> {
-        if let Some((block, data)) = self.native.get(self.native_delivered) {
+    /// The attempt of the next delta, if there is one: of an earlier one before a later one.
+    pub fn next_attempt(&self) -> Option<u32> {
+        let native = self.next_native().map(|event| event.attempt);
+        let block = self
+            .pending
+            .front()
+            .and_then(|&index| self.blocks.get(index));
+        native
+            .into_iter()
+            .chain(block.map(|block| block.attempt))
+            .min()
+    }
+
+    fn next_native(&self) -> Option<&Native> {
+        let shown = self.native_held.unwrap_or(self.native.len());
+        self.native
+            .get(self.native_delivered)
+            .filter(|_| self.native_delivered < shown)
+    }
+
+    /// What lies between the cursor and the end, as far as one delta can hold it: the attempt, the
+    /// block's index and its content.
+    pub fn next_delta(&mut self) -> Option<(u32, u32, delta::Content)> {
+        let attempt = self.next_attempt()?;
+        if let Some(event) = self.next_native().filter(|event| event.attempt == attempt) {
+            let content = delta::Content::NativeEvent(event.data.clone());
+            let block = event.block as u32;
             self.native_delivered += 1;
-            return Some((*block as u32, delta::Content::NativeEvent(data.clone())));
+            return Some((attempt, block, content));
         }
         loop {
             let index = *self.pending.front()?;
@@ -172,13 +264,13 @@ impl Transcript {
                 self.pending.pop_front();
                 continue;
             };
-            let content = block.next_content();
+            let (attempt, content) = (block.attempt, block.next_content());
             if block.is_delivered() {
                 block.listed = false;
                 self.pending.pop_front();
             }
             if let Some(content) = content {
-                return Some((index as u32, content));
+                return Some((attempt, index as u32, content));
             }
         }
     }
@@ -195,7 +287,9 @@ impl Transcript {
             Some(number) => self.numbered.get(&number).copied(),
             None => self.blocks.len().checked_sub(1),
         };
-        let open = |block: &Block| block.kind == *kind && block.signature.is_none();
+        let open = |block: &Block| {
+            block.kind == *kind && block.signature.is_none() && block.attempt == self.attempt
+        };
         match found.filter(|&index| self.blocks.get(index).is_some_and(open)) {
             Some(index) => index,
             None => self.open_numbered(kind.clone()),
@@ -227,10 +321,17 @@ impl Transcript {
 
     fn open(&mut self, kind: Kind) -> usize {
         self.bytes += BLOCK_OVERHEAD;
+        let joins = kind == Kind::Text
+            && self
+                .blocks
+                .last()
+                .is_some_and(|last| last.kind == Kind::Text && last.attempt != self.attempt);
         self.blocks.push(Block {
             kind,
             text: String::new(),
             signature: None,
+            attempt: self.attempt,
+            joins,
             delivered: 0,
             announced: false,
             listed: false,
@@ -256,7 +357,25 @@ impl Transcript {
     }
 }
 
+impl Native {
+    fn bytes(&self) -> usize {
+        self.data.len() + BLOCK_OVERHEAD
+    }
+}
+
 impl Block {
+    fn bytes(&self) -> usize {
+        let signature = self
+            .signature
+            .as_ref()
+            .map_or(0, |signature| signature.len());
+        let call = match &self.kind {
+            Kind::ToolCall { id, name } => id.len() + name.len(),
+            _ => 0,
+        };
+        self.text.len() + signature + call + BLOCK_OVERHEAD
+    }
+
     fn is_delivered(&self) -> bool {
         if self.kind == Kind::Redacted {
             return true;
@@ -303,137 +422,4 @@ impl Block {
 /// The longest prefix of `text` of at most `max` bytes that ends at a character boundary.
 pub fn split_at_most(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(content: Option<(u32, delta::Content)>) -> Option<(u32, String)> {
-        match content {
-            Some((block, delta::Content::Text(t) | delta::Content::ToolArguments(t))) => {
-                Some((block, t))
-            }
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn a_reader_that_keeps_up_gets_every_piece_and_one_that_lags_gets_them_merged() {
-        let mut transcript = Transcript::default();
-        transcript.append(&Delta::Text("a"));
-        assert_eq!(text(transcript.next_delta()), Some((0, "a".into())));
-        assert_eq!(transcript.next_delta(), None);
-        transcript.append(&Delta::Text("b"));
-        transcript.append(&Delta::Text("c"));
-        assert_eq!(text(transcript.next_delta()), Some((0, "bc".into())));
-        assert!(!transcript.has_pending());
-    }
-
-    #[test]
-    fn a_change_of_kind_opens_a_new_block_and_calls_are_kept_apart() {
-        let mut transcript = Transcript::default();
-        transcript.append(&Delta::Reasoning("r"));
-        transcript.append(&Delta::Text("t"));
-        transcript.append(&Delta::ToolCallStart {
-            call: 0,
-            id: "a",
-            name: "f",
-        });
-        transcript.append(&Delta::ToolCallStart {
-            call: 1,
-            id: "b",
-            name: "g",
-        });
-        transcript.append(&Delta::ToolArguments {
-            call: 0,
-            fragment: "{}",
-        });
-        transcript.append(&Delta::ToolArguments {
-            call: 1,
-            fragment: "[]",
-        });
-        let texts: Vec<&str> = transcript
-            .blocks()
-            .iter()
-            .map(|b| b.text.as_str())
-            .collect();
-        assert_eq!(texts, ["r", "t", "{}", "[]"]);
-    }
-
-    #[test]
-    fn blocks_that_the_protocol_numbers_are_kept_apart_and_found_again() {
-        let mut transcript = Transcript::default();
-        transcript.select(0);
-        transcript.append(&Delta::Text("a"));
-        transcript.select(1);
-        transcript.append(&Delta::Text("b"));
-        transcript.select(0);
-        transcript.append(&Delta::Text("c"));
-        let blocks: Vec<&str> = transcript.blocks().iter().map(|b| &*b.text).collect();
-        assert_eq!(blocks, ["ac", "b"]);
-    }
-
-    #[test]
-    fn a_signature_ends_its_reasoning_block_and_may_stand_alone() {
-        let mut transcript = Transcript::default();
-        transcript.append(&Delta::Reasoning("a"));
-        transcript.append(&Delta::ReasoningSignature("s"));
-        transcript.append(&Delta::Reasoning("b"));
-        transcript.append(&Delta::Text("t"));
-        transcript.append(&Delta::ReasoningSignature("u"));
-        let blocks: Vec<(&str, Option<&str>)> = transcript
-            .blocks()
-            .iter()
-            .map(|b| (&*b.text, b.signature.as_deref()))
-            .collect();
-        let signed = [("a", Some("s")), ("b", None), ("t", None), ("", Some("u"))];
-        assert_eq!(blocks, signed);
-    }
-
-    #[test]
-    fn native_blocks_are_given_whole_and_hidden_reasoning_is_not_previewed() {
-        let mut transcript = Transcript::default();
-        transcript.append(&Delta::RedactedReasoning("secret"));
-        transcript.append(&Delta::NativeBlock("{}"));
-        let block = Some((1, delta::Content::NativeBlock(b"{}".to_vec())));
-        assert_eq!(transcript.next_delta(), block);
-        assert_eq!(transcript.next_delta(), None);
-        assert!(!transcript.has_pending());
-        assert_eq!(transcript.output_bytes(), 2);
-    }
-
-    #[test]
-    fn rewinding_gives_everything_again() {
-        let mut transcript = Transcript::default();
-        transcript.append(&Delta::Text("abc"));
-        transcript.next_delta();
-        transcript.rewind();
-        assert_eq!(text(transcript.next_delta()), Some((0, "abc".into())));
-    }
-
-    #[test]
-    fn a_large_backlog_is_cut_at_character_boundaries() {
-        let mut transcript = Transcript::default();
-        transcript.append(&Delta::Text(&"ä".repeat(MAX_DELTA_BYTES)));
-        let mut total = 0;
-        while let Some((_, piece)) = text(transcript.next_delta()) {
-            assert!(piece.len() <= MAX_DELTA_BYTES);
-            total += piece.len();
-        }
-        assert_eq!(total, 2 * MAX_DELTA_BYTES);
-    }
-
-    #[test]
-    fn native_events_are_given_once_and_again_after_a_rewind() {
-        let mut transcript = Transcript::default();
-        transcript.append_native(0, b"{}");
-        transcript.append(&Delta::Text("t"));
-        let native = Some((0, delta::Content::NativeEvent(Bytes::from_static(b"{}"))));
-        assert_eq!(transcript.next_delta(), native);
-        assert_eq!(text(transcript.next_delta()), Some((0, "t".into())));
-        assert!(!transcript.has_pending());
-        transcript.rewind();
-        assert_eq!(transcript.next_delta(), native);
-    }
 }

@@ -80,15 +80,15 @@ pub fn prepare(
         native_events: start.include_native_events,
         targets: plan(start, &targets, &tightened)?,
     };
+    let planned = targets.iter().zip(&plan.targets);
     let model = targets
         .first()
         .map(|target| target.model.clone())
         .unwrap_or_default();
     let params = recovery::Params {
         id: circumstances.id,
-        targets: targets
-            .iter()
-            .map(|target| core_target(target, &tightened))
+        targets: planned
+            .map(|(target, planned)| core_target(target, planned, &tightened))
             .collect(),
         policy: tightened.policy,
         fallback: tightened.fallback,
@@ -291,9 +291,7 @@ fn plan_target(
         stored: provider.resume,
     })?;
     let mut headers = request.headers;
-    for (name, value) in &provider.headers {
-        headers.insert(name.clone(), value.clone());
-    }
+    provider.add_headers(&mut headers);
     Ok(PlannedTarget {
         name: target.name.clone(),
         model: target.model.clone(),
@@ -306,7 +304,11 @@ fn plan_target(
     })
 }
 
-fn core_target(target: &config::Target, tightened: &Tightened) -> recovery::Target {
+fn core_target(
+    target: &config::Target,
+    planned: &PlannedTarget,
+    tightened: &Tightened,
+) -> recovery::Target {
     recovery::Target {
         name: target.name.as_str().into(),
         provider: target.provider.name.as_str().into(),
@@ -314,6 +316,8 @@ fn core_target(target: &config::Target, tightened: &Tightened) -> recovery::Targ
         context_window: target.context_window,
         timers: tightened.timers(target.timers),
         credentials: target.provider.credentials.len(),
+        continues: planned.continues(),
+        resumes: target.provider.resume,
     }
 }
 

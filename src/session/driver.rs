@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 use super::{PlannedTarget, Session, Work, response::Response};
 use crate::{
-    recovery::{Command, Event, Time, Upstream as Seen},
+    recovery::{Command, Event, FollowUp, Time, Upstream as Seen},
     upstream::{Exchange, Slot, SlotFuture},
     verdict::{Class, Failure, Origin, Stage},
 };
@@ -58,6 +58,8 @@ struct Reservation {
 pub(super) struct Running {
     pub(super) attempt: u32,
     pub(super) target: usize,
+    /// It reads a stored response on behind this event.
+    pub(super) after: Option<u64>,
     exchange: Box<dyn Exchange>,
     pub(super) response: Response,
 }
@@ -139,7 +141,8 @@ impl Driver {
                 attempt,
                 target,
                 credential,
-            } => self.send(attempt, target, credential),
+                follow_up,
+            } => self.send(attempt, target, credential, follow_up.as_deref()),
             Command::Abort { condemn } => {
                 self.reservation = None;
                 self.slot = None;
@@ -158,12 +161,19 @@ impl Driver {
         }
     }
 
-    fn send(&mut self, attempt: u32, target: usize, credential: Option<usize>) {
+    fn send(
+        &mut self,
+        attempt: u32,
+        target: usize,
+        credential: Option<usize>,
+        follow_up: Option<&FollowUp>,
+    ) {
         let slot = self.slot.take().filter(|(reserved, _)| *reserved == target);
         let Some(planned) = self.planned(target) else {
             return;
         };
-        let (Some((_, slot)), Some(request)) = (slot, planned.request(credential)) else {
+        let (Some((_, slot)), Some(request)) = (slot, planned.request(credential, follow_up))
+        else {
             let message = "the request could not be prepared";
             let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Connect, message);
             return self.tell(attempt, Seen::Failed(failure));
@@ -173,6 +183,10 @@ impl Driver {
         self.running = Some(Running {
             attempt,
             target,
+            after: match follow_up {
+                Some(FollowUp::Resume { after, .. }) => Some(*after),
+                _ => None,
+            },
             exchange,
             response: Response::Awaited,
         });

@@ -9,6 +9,7 @@ use secrecy::ExposeSecret;
 use crate::{
     config::Provider,
     protocol::{Decoder, DecoderOptions, adapter::adapter},
+    recovery::FollowUp,
     upstream::Request,
 };
 
@@ -42,32 +43,71 @@ pub struct PlannedTarget {
 
 impl PlannedTarget {
     /// The request as it leaves, with a credential where the provider has any. `None` only if the
-    /// credential cannot stand in a header.
-    pub fn request(&self, credential: Option<usize>) -> Option<Request> {
-        let mut headers = self.headers.clone();
+    /// credential cannot stand in a header, or the provider has no form for what is to follow.
+    pub fn request(
+        &self,
+        credential: Option<usize>,
+        follow_up: Option<&FollowUp>,
+    ) -> Option<Request> {
+        let mut request = self.original();
+        match follow_up {
+            None => {}
+            Some(FollowUp::Continue { partial }) => {
+                request.body = adapter(self.provider.protocol)?.continuation(
+                    self.provider.dialect,
+                    &self.body,
+                    partial,
+                )?;
+            }
+            Some(FollowUp::Resume { response_id, after }) => {
+                let rest = adapter(self.provider.protocol)?.resumption(response_id, *after)?;
+                request = Request {
+                    method: rest.method,
+                    path: rest.path,
+                    headers: rest.headers,
+                    body: rest.body,
+                    ..request
+                };
+                self.provider.add_headers(&mut request.headers);
+            }
+        }
         let credential = credential.and_then(|index| self.provider.credentials.get(index));
         if let Some(credential) = credential {
             let secret = credential.api_key.expose_secret();
             adapter(self.provider.protocol)?
-                .authorize(self.provider.dialect, secret, &mut headers)
+                .authorize(self.provider.dialect, secret, &mut request.headers)
                 .ok()?;
         }
-        Some(Request {
-            method: self.method.clone(),
-            path: self.path.clone(),
-            headers,
-            body: self.body.clone(),
-            connect_timeout: self.connect,
-        })
+        Some(request)
     }
 
-    /// A decoder for one response.
-    pub fn decoder(&self, native_events: bool) -> Option<Box<dyn Decoder>> {
+    /// Whether the provider can be asked to continue the answer to this request.
+    pub fn continues(&self) -> bool {
+        let form = || {
+            let adapter = adapter(self.provider.protocol)?;
+            adapter.continuation(self.provider.dialect, &self.body, "-")
+        };
+        self.provider.prefill && form().is_some()
+    }
+
+    fn original(&self) -> Request {
+        Request {
+            method: self.method.clone(),
+            path: self.path.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            connect_timeout: self.connect,
+        }
+    }
+
+    /// A decoder for one response, or for the rest of one that is stored.
+    pub fn decoder(&self, native_events: bool, after: Option<u64>) -> Option<Box<dyn Decoder>> {
         let adapter = adapter(self.provider.protocol)?;
         Some(adapter.decoder(DecoderOptions {
             terminal: self.provider.terminal,
             native_events,
-            ..DecoderOptions::default()
+            cursor: self.provider.resume,
+            after,
         }))
     }
 }

@@ -79,14 +79,14 @@ impl Driver {
         let Some(running) = &mut self.running else {
             return;
         };
-        let (attempt, target) = (running.attempt, running.target);
+        let (attempt, target, after) = (running.attempt, running.target, running.after);
         let request_id = REQUEST_ID_HEADERS
             .iter()
             .find_map(|name| headers.get(*name)?.to_str().ok());
         let request_id = request_id.map(|id| id.chars().take(256).collect::<String>());
         let decoder = self.work.as_ref().and_then(|Work { plan, .. }| {
             let planned = plan.targets.get(target)?;
-            planned.decoder(plan.native_events)
+            planned.decoder(plan.native_events, after)
         });
         running.response = match decoder {
             Some(decoder) if status.is_success() => Response::Stream(decoder),

@@ -14,7 +14,7 @@ use crate::{
         path::Path,
         raw,
     },
-    protocol::{Dialect, Protocol, Terminal},
+    protocol::{Dialect, Protocol, Terminal, adapter},
     recovery::settings::Timers,
     upstream::{Endpoint, Http2, Proxy},
 };
@@ -63,8 +63,13 @@ impl Resolver<'_> {
     fn provider(&mut self, at: &Path, name: String, raw: raw::Provider) -> Option<Resolved> {
         let protocol = self.protocol(&at.key("protocol"), raw.protocol);
         let dialect = self.dialect(&at.key("dialect"), raw.dialect);
-        if raw.r#continue == raw::Continue::Prefill {
-            self.later(&at.key("continue"), "prefill");
+        let prefill = raw.r#continue == raw::Continue::Prefill;
+        if let (true, Some(protocol), Some(dialect)) = (prefill, protocol, dialect)
+            && !adapter::continues(protocol, dialect)
+        {
+            let message = "`prefill` has no form in this protocol and dialect, or is known to begin a \
+                           new answer there";
+            self.refuse(&at.key("continue"), message);
         }
         let resume = raw.resume == raw::Resume::Stored;
         if resume && raw.protocol != raw::Protocol::OpenaiResponses {
@@ -92,6 +97,7 @@ impl Resolver<'_> {
                 raw::Terminal::FinishReason => Terminal::FinishReason,
                 raw::Terminal::DoneSentinel => Terminal::DoneSentinel,
             },
+            prefill,
             resume,
             endpoint: Arc::new(Endpoint {
                 name: name.clone(),

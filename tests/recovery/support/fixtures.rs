@@ -47,6 +47,8 @@ pub fn target(provider: &str) -> Target {
         context_window: None,
         timers: Timers::HOSTED,
         credentials: 0,
+        continues: false,
+        resumes: false,
     }
 }
 

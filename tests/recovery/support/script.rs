@@ -7,7 +7,7 @@ use redrive::{
         Delivery, Failed, FinishReason, GenerateResponse, Ledger, Usage, generate_response::Frame,
     },
     protocol::{self, Delta},
-    recovery::{Command, Event, Generation, Next, Params, Time, Upstream},
+    recovery::{Command, Event, FollowUp, Generation, Next, Params, Time, Upstream},
     verdict::Failure,
 };
 
@@ -17,12 +17,14 @@ use super::{
 };
 
 /// One physical request, as the driver was told to make it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Send {
     pub attempt: u32,
     pub target: usize,
     pub credential: Option<usize>,
     pub at: Time,
+    /// What it asked for, if that was not the original request.
+    pub follow_up: Option<FollowUp>,
 }
 
 /// A generation and its surroundings.
@@ -75,18 +77,20 @@ impl Script {
         self.generation.handle(self.now, event, &*self.commons);
         let mut reserved = false;
         while let Some(command) = self.generation.poll_command() {
-            match command {
+            match &command {
                 Command::Observe(_) => continue,
                 Command::Reserve { .. } => reserved = true,
                 Command::Send {
                     attempt,
                     target,
                     credential,
+                    follow_up,
                 } => self.sends.push(Send {
-                    attempt,
-                    target,
-                    credential,
+                    attempt: *attempt,
+                    target: *target,
+                    credential: *credential,
                     at: self.now,
+                    follow_up: follow_up.as_deref().cloned(),
                 }),
                 Command::Abort { .. } | Command::Finish => reserved = false,
             }
