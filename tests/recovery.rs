@@ -1,10 +1,10 @@
 //! The recovery core on plain values: each case of the published behaviours it must match, and each
 //! sentence of the contract that a client can notice. Time is a value; nothing sleeps.
 //!
-//! Cases that are not here, and why: G11 (a capability fallback is a refused CONTINUE, which is not
-//! built), G24 and G25 (earlier tool results and queued prompts are the client's own state: shown by
-//! the example clients), G31 (a wrong allowance is an error of the configuration: tested there), and
-//! the parsing half of G28, G29 and G34 (dates, garbage, bodies: tested in `verdict`).
+//! Cases that are not here, and why: G24 and G25 (earlier tool results and queued prompts are the
+//! client's own state: shown by the example clients), G31 (a wrong allowance is an error of the
+//! configuration: tested there), and the parsing half of G28, G29 and G34 (dates, garbage, bodies:
+//! tested in `verdict`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,6 +12,8 @@
 mod bounded;
 #[path = "recovery/client.rs"]
 mod client;
+#[path = "recovery/continuing.rs"]
+mod continuing;
 #[path = "recovery/deliveries.rs"]
 mod deliveries;
 #[path = "recovery/effects.rs"]
@@ -20,6 +22,8 @@ mod effects;
 mod ledger;
 #[path = "recovery/message.rs"]
 mod message;
+#[path = "recovery/resuming.rs"]
+mod resuming;
 #[path = "recovery/scopes.rs"]
 mod scopes;
 #[path = "recovery/silence.rs"]
