@@ -124,7 +124,7 @@ impl Generation {
         if now >= self.allowance.deadline {
             return Err(StoppedBy::Deadline);
         }
-        self.check_fit(failure, pick)?;
+        self.check_fit(now, failure, pick)?;
         self.take_retry(now, pick, commons)?;
         Ok((pick, way.filter(|_| self.goes_back(pick))))
     }
@@ -136,14 +136,14 @@ impl Generation {
     }
 
     /// A wait that does not fit the deadline fails at once.
-    fn check_fit(&self, failure: &Failure, pick: Pick) -> Result<(), StoppedBy> {
+    fn check_fit(&self, now: Time, failure: &Failure, pick: Pick) -> Result<(), StoppedBy> {
         let Pick::Later { target, hold, .. } = pick else {
             return Ok(());
         };
         if hold.until < self.admission_ends() {
             return Ok(());
         }
-        if hold.supplied && failure.wait.is_some() {
+        if hold.supplied && failure.wait.is_some_and(|wait| hold.until <= now + wait) {
             Err(StoppedBy::WaitTooLong)
         } else if target != self.itinerary.current_index() {
             Err(StoppedBy::NoTarget)

@@ -196,16 +196,20 @@ impl Seam {
     /// `true` if so many bytes of an answer that then differs are its opening once more.
     fn is_same_opening(&self, bytes: usize) -> bool {
         let half = self.sent.chars().take(2 * SAME_OPENING).count() / 2;
-        let enough = half.clamp(2, SAME_OPENING);
-        self.sent_from_to(0, bytes).chars().count() >= enough
+        let opening = self.sent_from_to(0, bytes);
+        let enough = match opening.starts_with(char::is_whitespace) {
+            true => SAME_OPENING_LATER,
+            false => half.clamp(2, SAME_OPENING),
+        };
+        opening.trim_start().chars().count() >= enough
     }
 
     fn begins_anew(&self) -> bool {
-        let begins = self.held.trim_start();
-        let (sent, same) = (&*self.sent, common(self.sent.trim_start(), begins));
-        let behind_space = begins.len() < self.held.len() || sent.trim_start().len() < sent.len();
-        match behind_space {
-            true => begins.get(..same).unwrap_or_default().chars().count() >= SAME_OPENING_LATER,
+        let held = self.held.trim_start();
+        let sent = self.sent.trim_start();
+        let same = common(sent, held);
+        match held.len() < self.held.len() || sent.len() < self.sent.len() {
+            true => held.get(..same).unwrap_or_default().chars().count() >= SAME_OPENING_LATER,
             false => self.is_same_opening(same),
         }
     }
@@ -335,6 +339,7 @@ mod tests {
     fn a_short_likeness_is_no_new_beginning() {
         assert_eq!(message("The sky is not", "They"), "The sky is notThey");
         assert_eq!(message("- a\n- b\n-", " c"), "- a\n- b\n- c");
+        assert_eq!(message("\n\na", "\n\nb"), "\n\na\n\nb");
         let text = "The sky is blue. The sea is";
         assert_eq!(message(text, " The sky is"), format!("{text} The sky is"));
     }

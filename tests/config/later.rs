@@ -10,16 +10,14 @@ listen:
   tls: {cert: {file: tls.crt}, key: {file: tls.key}, client_ca: {file: ca.crt}}
   token: {file: token}
 providers:
-  a: {base_url: 'https://a.example/v1', protocol: anthropic_messages, continue: prefill}
+  a: {base_url: 'https://a.example/v1', protocol: anthropic_messages}
   b: {base_url: 'https://b.example/v1', dialect: sglang}
 routes:
   default:
     targets: [{provider: a, model: m}]
-    recovery: {replay: continue}
     gate: {preset: agent}
   other:
     targets: [{provider: b, model: m}]
-    recovery: {replay: resume}
 budgets:
   - {name: openai-main, concurrent: 64}
 engines:
@@ -36,18 +34,15 @@ telemetry:
 redrive.yaml:3:8: listen.tls: not available in this version
 redrive.yaml:4:10: listen.token: not available in this version
 redrive.yaml:6:51: providers.a.protocol: `anthropic_messages` is not available in this version
-redrive.yaml:6:81: providers.a.continue: `prefill` is not available in this version
 redrive.yaml:7:50: providers.b.dialect: `sglang` is not available in this version
   hint: streams of such servers decode under `openai` or `vllm`
-redrive.yaml:11:24: routes.default.recovery.replay: `continue` is not available in this version
-redrive.yaml:12:20: routes.default.gate.preset: `agent` is not available in this version
-redrive.yaml:15:24: routes.other.recovery.replay: `resume` is not available in this version
-redrive.yaml:17:3: budgets: not available in this version
-redrive.yaml:19:3: engines: not available in this version
-redrive.yaml:21:19: telemetry.metrics.otlp: not available in this version
-redrive.yaml:22:26: telemetry.propagate_to_provider: `true` is not available in this version
-redrive.yaml:23:20: telemetry.capture_content: `true` is not available in this version
-redrive.yaml:24:11: telemetry.prices: not available in this version"
+redrive.yaml:11:20: routes.default.gate.preset: `agent` is not available in this version
+redrive.yaml:15:3: budgets: not available in this version
+redrive.yaml:17:3: engines: not available in this version
+redrive.yaml:19:19: telemetry.metrics.otlp: not available in this version
+redrive.yaml:20:26: telemetry.propagate_to_provider: `true` is not available in this version
+redrive.yaml:21:20: telemetry.capture_content: `true` is not available in this version
+redrive.yaml:22:11: telemetry.prices: not available in this version"
     );
 }
 

@@ -481,6 +481,26 @@ fn long_texts_are_not_repeated_whole() {
 }
 
 #[test]
+fn continuing_where_the_server_has_no_form_for_it_or_begins_a_new_answer() {
+    for (dialect, column) in [("openai", 56), ("azure", 55)] {
+        let text = format!(
+            "providers:
+  p: {{base_url: 'http://h', dialect: {dialect}, continue: prefill}}
+routes:
+  default: {{targets: [{{provider: p, model: m}}]}}
+"
+        );
+        assert_eq!(
+            refusal(&text),
+            format!(
+                "redrive.yaml:2:{column}: providers.p.continue: `prefill` has no form in this protocol and \
+                 dialect, or is known to begin a new answer there"
+            )
+        );
+    }
+}
+
+#[test]
 fn stored_responses_of_a_protocol_that_has_none() {
     let text = "\
 providers:

@@ -23,7 +23,7 @@ impl World {
                 break;
             };
             let reader = self.reader.as_mut().expect("a frame for nobody");
-            let end = reader.take(*frame, &self.stream, &self.left_after);
+            let end = reader.take(*frame, &self.stream, &self.void, &self.left_after);
             self.landmarks.extend(reader.landmarks.drain(..));
             if let Some(end) = end {
                 self.check_end(&end);
@@ -66,11 +66,12 @@ impl World {
         };
         let claim = reader.claim(through);
         let had_ended = self.generation.has_ended();
-        let current = self.attempts.len() as u32;
-        let lives = self.exchange.is_some();
-        self.claimed |= matches!(claim, Claim::Attempt(_));
-        if !had_ended && lives && claim == Claim::Attempt(current) {
+        let is_output = matches!(&claim, Claim::Output(output) if !output.is_empty());
+        let is_void = matches!(&claim, Claim::Output(output) if !output.is_disjoint(&self.void));
+        self.claimed |= is_output;
+        if !had_ended && is_output && !is_void {
             self.confirmed = true;
+            self.landmarks.insert("effects confirmed");
         }
         let event = Event::Effects {
             through_sequence: through,
@@ -82,8 +83,8 @@ impl World {
         let stopped_by = self.generation.failed().map(|failed| failed.stopped_by());
         let expected = match claim {
             Claim::Beyond => Some(StoppedBy::Client),
-            Claim::Attempt(attempt) if attempt != current || !lives => Some(StoppedBy::Effects),
-            _ => None,
+            Claim::Output(_) if is_void => Some(StoppedBy::Effects),
+            Claim::Output(_) => None,
         };
         assert_eq!(stopped_by, expected, "promise 6");
     }

@@ -9,6 +9,8 @@ use super::reader::End;
 pub struct Attempt {
     pub sent: bool,
     pub head: bool,
+    /// It failed, but its output is part of what another attempt goes on with.
+    pub kept: bool,
 }
 
 /// Promise 14, of the ledger that came with the end.
@@ -30,11 +32,15 @@ pub fn check(ledger: &Ledger, end: &End, attempts: &[Attempt]) {
         (ledger.sends, ledger.attempts as usize),
         (sends, attempts.len())
     );
-    let void: u64 = ledger
-        .entries
-        .iter()
-        .filter(|entry| entry.verdict.is_some())
-        .filter_map(|entry| entry.usage.map(|usage| usage.output_tokens))
-        .sum();
-    assert_eq!(ledger.void_output_tokens, void, "promise 14");
+    let output = |is_void: bool| -> u64 {
+        let entries = ledger.entries.iter().zip(attempts);
+        let of = entries.filter(|(entry, at)| (entry.verdict.is_some() && !at.kept) == is_void);
+        let usage = of.filter_map(|(entry, _)| entry.usage);
+        usage.map(|usage| usage.output_tokens).sum()
+    };
+    assert_eq!(ledger.void_output_tokens, output(true), "promise 14");
+    if let End::Committed(last) = end {
+        let told = last.usage.map_or(0, |usage| usage.output_tokens);
+        assert_eq!(told, output(false), "what the message cost");
+    }
 }

@@ -50,7 +50,7 @@ pub enum Op {
 }
 
 /// What a provider says in its stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Says {
     Text(&'static str),
     Reasoning(&'static str),
@@ -66,6 +66,10 @@ pub enum Says {
     Error(bool),
     /// Bytes that are no event.
     Garbage,
+    /// What it was asked to continue, once more. Only at the beginning of a continuation.
+    Echo,
+    /// An answer that begins like the first one. Only at the beginning of a continuation.
+    Anew,
 }
 
 /// Verdicts that cost one request per target.

@@ -19,15 +19,15 @@ pub struct Places {
 
 impl Places {
     /// An attempt was dispatched.
-    pub fn dispatched(&mut self) {
+    pub fn dispatched(&mut self, block: usize) {
         self.phase = "before the first token";
-        self.block = 0;
+        self.block = block;
     }
 
     /// The provider said something, which `stream` has noted.
     pub fn said(&mut self, says: Says, stream: &Stream) {
         let phase = match says {
-            Says::Text(_) | Says::Refusal(_) => "text",
+            Says::Text(_) | Says::Refusal(_) | Says::Echo | Says::Anew => "text",
             Says::Reasoning(_) => "reasoning",
             Says::Call(_) | Says::Arguments(..) => "tool arguments",
             Says::Finish(_) => "after the finish reason",

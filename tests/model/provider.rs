@@ -14,10 +14,33 @@ pub struct Block {
     pub text: String,
 }
 
-/// The stream of one attempt.
+/// How much of a continuation is held back, in characters.
+const HELD: usize = 64;
+
+/// A continuation of which nothing may be shown yet.
+#[derive(Clone, Debug)]
+struct Hidden {
+    /// What was sent to be continued, and the white space behind it that was not.
+    sent: String,
+    space: String,
+    /// What came, less an echo.
+    text: String,
+    has_begun: bool,
+}
+
+/// What was said and is not void, of one attempt or of several that go on with each other.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
+    /// The attempt that speaks.
+    pub attempt: u32,
     pub blocks: Vec<Block>,
+    /// The attempt that each block is of.
+    pub of: Vec<u32>,
+    /// Text of attempts below this one is final.
+    pub fixed_below: u32,
+    hidden: Option<Hidden>,
+    /// Its words are other words than the first attempt's.
+    goes_on: bool,
     calls: Vec<(u32, usize)>,
     /// There is terminal evidence.
     pub complete: bool,
@@ -26,13 +49,136 @@ pub struct Stream {
     pub broken: bool,
     /// The index of the block that was last added to.
     pub newest: usize,
+    /// The last event of a stored response.
+    pub cursor: u64,
 }
 
 impl Stream {
-    /// Notes what is said, as far as it counts.
-    pub fn note(&mut self, says: Says) {
+    /// An attempt that begins from nothing.
+    pub fn first(attempt: u32) -> Self {
+        Self {
+            attempt,
+            ..Self::default()
+        }
+    }
+
+    /// Nothing of the attempt may be shown yet.
+    pub fn is_hidden(&self) -> bool {
+        self.hidden.is_some()
+    }
+
+    /// `attempt` goes on with the text; what is not text is void, from the returned attempt on.
+    pub fn continued_by(&mut self, attempt: u32) -> Option<u32> {
+        let is_text = self.blocks.iter().all(|block| block.kind == "text");
+        let void_from = (!is_text).then_some(self.fixed_below);
+        if !is_text {
+            assert!(self.fixed_below > 0, "what is not text is continued");
+            let kept = self.of.iter().filter(|&&of| of < self.fixed_below).count();
+            self.blocks.truncate(kept);
+            self.of.truncate(kept);
+        }
+        let text: String = self.blocks.iter().map(|block| &*block.text).collect();
+        let sent = text.trim_end().to_owned();
+        let hidden = Hidden {
+            space: text[sent.len()..].to_owned(),
+            sent,
+            text: String::new(),
+            has_begun: false,
+        };
+        *self = Self {
+            attempt,
+            blocks: std::mem::take(&mut self.blocks),
+            of: std::mem::take(&mut self.of),
+            fixed_below: self.fixed_below,
+            hidden: Some(hidden),
+            goes_on: true,
+            ..Self::default()
+        };
+        self.newest = self.blocks.len();
+        void_from
+    }
+
+    /// What the provider was asked to continue.
+    pub fn sent(&self) -> &str {
+        self.hidden.as_ref().map_or("", |hidden| &hidden.sent)
+    }
+
+    /// `attempt` reads on what is stored.
+    pub fn resumed_by(&mut self, attempt: u32) {
+        self.attempt = attempt;
+        self.of.fill(attempt);
+        self.complete = false;
+        self.finish = None;
+    }
+
+    /// The words in which it is said; none if it cannot be said now.
+    pub fn words(&self, says: Says) -> Option<String> {
+        let beginning = self.hidden.as_ref().filter(|hidden| !hidden.has_begun);
         match says {
-            Says::Text(text) => self.append("text", text),
+            Says::Text(text) if self.goes_on && !text.trim().is_empty() => {
+                Some(format!("{}{}", self.attempt, text.to_uppercase()))
+            }
+            Says::Text(text) => Some(text.to_owned()),
+            Says::Echo => Some(beginning?.sent.clone()),
+            Says::Anew => {
+                let sent = &beginning?.sent;
+                let letters = sent.chars().count();
+                let same: String = sent.chars().take(8.min(letters - 1)).collect();
+                let enough = (letters / 2).clamp(2, 8);
+                let tells =
+                    same.chars().count() >= enough && !sent.starts_with(char::is_whitespace);
+                tells.then(|| same + "#")
+            }
+            _ => Some(String::new()),
+        }
+    }
+
+    /// Notes what is said, as far as it counts. `true` if the answer is begun anew.
+    pub fn note(&mut self, says: Says, words: &str) -> bool {
+        match (says, &mut self.hidden) {
+            (Says::Anew, _) => return true,
+            (Says::Reasoning(_) | Says::Refusal(_), Some(_)) => return true,
+            (Says::Echo, Some(hidden)) => hidden.has_begun = true,
+            (Says::Text(_), Some(hidden)) => {
+                hidden.has_begun = true;
+                hidden.text.push_str(words);
+                if hidden.text.chars().count() >= HELD {
+                    self.show();
+                }
+            }
+            (Says::Call(_) | Says::Arguments(..) | Says::Finish(_) | Says::Done(true), Some(_)) => {
+                self.show();
+                self.note_plainly(says, words);
+            }
+            (_, Some(_)) => self.broken |= matches!(says, Says::Error(_)),
+            (_, None) => self.note_plainly(says, words),
+        }
+        false
+    }
+
+    /// It is a continuation: the text before is final, and white space at the seam stands once.
+    fn show(&mut self) {
+        let Some(hidden) = self.hidden.take() else {
+            return;
+        };
+        self.fixed_below = self.attempt;
+        let Hidden { space, text, .. } = hidden;
+        let own = text.len() - text.trim_start().len();
+        let longest = (0..=own)
+            .rev()
+            .filter(|&length| text.is_char_boundary(length));
+        let repeated = longest.into_iter().find(|&length| {
+            space.starts_with(&text[..length]) || (length == own && space.ends_with(&text[..own]))
+        });
+        let text = &text[repeated.unwrap_or(0)..];
+        if !text.is_empty() {
+            self.append("text", text);
+        }
+    }
+
+    fn note_plainly(&mut self, says: Says, words: &str) {
+        match says {
+            Says::Text(_) => self.append("text", words),
             Says::Reasoning(text) => self.append("reasoning", text),
             Says::Refusal(text) => self.append("refusal", text),
             Says::Call(call) => self.open_call(call, "call"),
@@ -58,48 +204,60 @@ impl Stream {
                     self.finish.get_or_insert(FinishReason::Stop);
                 }
             }
-            Says::Keepalive(_) | Says::Usage(_) | Says::Started => {}
             Says::Error(_) => self.broken = true,
-            Says::Garbage => {}
+            Says::Keepalive(_) | Says::Usage(_) | Says::Started => {}
+            Says::Garbage | Says::Echo | Says::Anew => {}
         }
     }
 
     fn append(&mut self, kind: &'static str, text: &str) {
+        let own = self.of.last() == Some(&self.attempt);
         match self.blocks.last_mut() {
-            Some(block) if block.kind == kind => block.text.push_str(text),
-            _ => self.blocks.push(Block {
-                kind,
-                text: text.into(),
-            }),
+            Some(block) if block.kind == kind && own => block.text.push_str(text),
+            _ => self.open(kind, text),
         }
         self.newest = self.blocks.len() - 1;
     }
 
-    fn open_call(&mut self, call: u32, kind: &'static str) {
-        self.calls.push((call, self.blocks.len()));
+    fn open(&mut self, kind: &'static str, text: &str) {
+        self.of.push(self.attempt);
         self.blocks.push(Block {
             kind,
-            text: String::new(),
+            text: text.into(),
         });
+    }
+
+    fn open_call(&mut self, call: u32, kind: &'static str) {
+        self.calls.push((call, self.blocks.len()));
+        self.open(kind, "");
         self.newest = self.blocks.len() - 1;
     }
 
-    /// The message that may be committed: every block, less the calls that are withheld.
+    /// The message that may be committed: every block, less the calls that are withheld. What one
+    /// attempt wrote and another continued is one text.
     pub fn message(&self) -> Vec<Block> {
         let refused = [FinishReason::ContentFilter, FinishReason::Refusal];
         let filtered = self.finish.is_some_and(|reason| refused.contains(&reason));
-        self.blocks
-            .iter()
-            .filter(|block| block.kind != "call" || (!filtered && is_whole(&block.text)))
-            .filter(|block| block.kind != "nameless call")
-            .map(|block| match block {
-                Block { kind: "call", text } if text.is_empty() => Block {
+        let mut message: Vec<Block> = Vec::new();
+        let mut before = ("", 0);
+        for (block, of) in self.blocks.iter().zip(&self.of) {
+            let seam = before.0 == "text" && block.kind == "text" && before.1 != *of;
+            before = (block.kind, *of);
+            match block {
+                Block { text, .. } if seam => message.last_mut().unwrap().text.push_str(text),
+                Block { kind: "call", text } if filtered || !is_whole(text) => {}
+                Block {
+                    kind: "nameless call",
+                    ..
+                } => {}
+                Block { kind: "call", text } if text.is_empty() => message.push(Block {
                     kind: "call",
                     text: "{}".into(),
-                },
-                block => block.clone(),
-            })
-            .collect()
+                }),
+                block => message.push(block.clone()),
+            }
+        }
+        message
     }
 }
 
@@ -137,10 +295,10 @@ pub fn blocks_of(message: &[Part]) -> Vec<Block> {
         .collect()
 }
 
-/// As the adapter would decode it.
-pub fn decoded(says: Says) -> Event<'static> {
+/// As the adapter would decode it; text in these words.
+pub fn decoded(says: Says, words: &str) -> Event<'_> {
     match says {
-        Says::Text(text) => Event::Delta(Delta::Text(text)),
+        Says::Text(_) | Says::Echo | Says::Anew => Event::Delta(Delta::Text(words)),
         Says::Reasoning(text) => Event::Delta(Delta::Reasoning(text)),
         Says::Call(call) => Event::Delta(Delta::ToolCallStart {
             call,

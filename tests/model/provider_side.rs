@@ -61,8 +61,12 @@ impl World {
         if self.exchange.is_none() {
             return;
         }
+        let Some(words) = self.stream.words(says) else {
+            return;
+        };
         self.hand_over(now, true, commons, shared);
-        self.stream.note(says);
+        self.name_response(now, commons, shared);
+        let anew = self.stream.note(says, &words);
         self.places.said(says, &self.stream);
         self.note_time(now, says);
         let class = match says {
@@ -74,13 +78,55 @@ impl World {
             let failure = Failure::new(class, Origin::Provider, Stage::Stream, "told");
             self.note_verdict(now, &failure, shared);
         }
-        self.signal(now, Upstream::Decoded(decoded(says)), commons, shared);
+        self.landmarks
+            .extend((says == Says::Echo).then_some("echo"));
+        let event = decoded(says, &words);
+        self.signal(now, Upstream::Decoded(event), commons, shared);
+        if anew {
+            assert!(
+                self.exchange.is_none(),
+                "an answer that was begun anew and goes on"
+            );
+            self.landmarks.insert("begun anew");
+        }
+        self.tell_cursor(now, commons, shared);
         if class.is_some() {
             assert!(
                 self.exchange.is_none() && self.generation.committed().is_none(),
                 "promise 4: an error object beats a terminal"
             );
             self.landmarks.insert("error object");
+        }
+    }
+
+    /// A stored response says which it is, before anything else.
+    fn name_response(&mut self, now: Time, commons: &Access, shared: &mut Shared) {
+        let stores = self
+            .exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.stores);
+        if stores && self.stream.cursor == 0 {
+            let named = decoded(Says::Started, "");
+            self.signal(now, Upstream::Decoded(named), commons, shared);
+            self.note_time(now, Says::Started);
+            self.stream.cursor = 1;
+        }
+    }
+
+    /// Everything that was said stands behind a number.
+    fn tell_cursor(&mut self, now: Time, commons: &Access, shared: &mut Shared) {
+        if self
+            .exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.stores)
+        {
+            self.stream.cursor += 1;
+            let sequence = self.stream.cursor;
+            if let Some(silence) = &mut self.silence {
+                silence.event(now, true);
+            }
+            let cursor = redrive::protocol::Event::Cursor { sequence };
+            self.signal(now, Upstream::Decoded(cursor), commons, shared);
         }
     }
 
@@ -116,7 +162,7 @@ impl World {
         let before = state(self);
         for signal in [
             Upstream::Sent,
-            Upstream::Decoded(decoded(says)),
+            Upstream::Decoded(decoded(says, "late")),
             Upstream::End,
         ] {
             self.generation
@@ -172,7 +218,10 @@ impl World {
             self.note_verdict(now, &failure, shared);
         }
         let supplied = failure.wait;
+        let refused = self.is_refusal(&failure);
+        self.is_head = failure.stage == Stage::Response;
         self.signal(now, Upstream::Failed(failure), commons, shared);
+        self.is_head = false;
         assert!(self.exchange.is_none());
         if complete {
             return;
@@ -180,7 +229,7 @@ impl World {
         let [target] = &*self.params.targets else {
             return;
         };
-        if PERMANENT.contains(&class) {
+        if PERMANENT.contains(&class) && !refused {
             assert!(self.generation.has_ended(), "promise 10: nowhere to go");
         }
         let fits = supplied.is_none_or(|wait| now + wait < self.admission_ends(shared));
@@ -192,12 +241,30 @@ impl World {
         }
     }
 
+    /// It says only that an answer is not gone on with.
+    fn is_refusal(&self, failure: &Failure) -> bool {
+        let resumed = self
+            .exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.resumes);
+        let early = self.stream.is_hidden() || (resumed && failure.stage == Stage::Response);
+        early && !failure.retryable
+    }
+
     fn note_verdict(&mut self, now: Time, failure: &Failure, shared: &mut Shared) {
         let Some(exchange) = &self.exchange else {
             return;
         };
         let (target, key) = (exchange.target, (exchange.target, exchange.credential));
-        if PERMANENT.contains(&failure.class) {
+        // A request for the rest of an answer that is refused is not the original request refused.
+        let of_the_target = [
+            Class::Auth,
+            Class::Permission,
+            Class::QuotaExhausted,
+            Class::RedirectRefused,
+        ];
+        let own = !self.is_refusal(failure) || of_the_target.contains(&failure.class);
+        if PERMANENT.contains(&failure.class) && own {
             self.permanent.push(target);
         }
         let Some(wait) = failure.wait else {

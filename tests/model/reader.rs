@@ -4,14 +4,23 @@ use redrive::proto::{
     Committed, Delivery, Failed, GenerateResponse, delta::Content, generate_response::Frame,
 };
 
-use super::provider::{Block, Stream, blocks_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::provider::{Stream, blocks_of};
 
 /// What an `effects` frame refers to, as the contract has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     Beyond,
-    Nothing,
-    Attempt(u32),
+    /// Output of these attempts; none: of nothing.
+    Output(BTreeSet<u32>),
+}
+
+#[derive(Debug)]
+struct Piece {
+    sequence: u64,
+    attempt: u32,
+    text: String,
 }
 
 /// The client of one RPC.
@@ -21,10 +30,12 @@ pub struct Reader {
     pub sequence: u64,
     /// The attempt that was last announced.
     announced: u32,
-    /// The attempt whose preview the client holds.
-    preview: Option<(u32, Vec<Block>)>,
+    /// What the client holds: the pieces of each block, with the attempt and the sequence of each.
+    preview: BTreeMap<usize, Vec<Piece>>,
     /// Sequence, attempt and whether it is a reset.
     history: Vec<(u64, u32, bool)>,
+    /// Everything it holds up to this sequence is final.
+    final_through: u64,
     parts: Vec<Committed>,
     /// It has had the terminal frame.
     pub ended: bool,
@@ -40,8 +51,9 @@ impl Reader {
             delivery,
             sequence: 0,
             announced: 0,
-            preview: None,
+            preview: BTreeMap::new(),
             history: Vec::new(),
+            final_through: 0,
             parts: Vec::new(),
             ended: false,
             landmarks: Vec::new(),
@@ -54,6 +66,7 @@ impl Reader {
         &mut self,
         response: GenerateResponse,
         stream: &Stream,
+        void: &BTreeSet<u32>,
         left_after: &[u32],
     ) -> Option<End> {
         assert!(!self.ended, "promise 7: a frame after the terminal one");
@@ -81,6 +94,9 @@ impl Reader {
             Frame::Delta(delta) => {
                 self.control -= 1;
                 self.take_delta(delta.attempt, delta.block, delta.content.unwrap(), stream);
+                let held = self.preview.values().flatten();
+                let voided = held.filter(|piece| void.contains(&piece.attempt)).count();
+                assert_eq!(voided, 0, "promise 2: a new delta before the old are void");
             }
             Frame::Progress(progress) => assert_eq!(progress.attempt, self.announced),
             Frame::PreviewReset(reset) => {
@@ -90,8 +106,7 @@ impl Reader {
                     "a reset only in a preview"
                 );
                 self.landmarks.push("reset");
-                let (voided, _) = self.preview.take().expect("a reset of nothing");
-                assert_eq!(voided, reset.attempt);
+                self.take_reset(reset.attempt);
                 self.history.push((self.sequence, reset.attempt, true));
             }
             Frame::Committed(committed) => return self.take_committed(committed, stream),
@@ -103,55 +118,61 @@ impl Reader {
         None
     }
 
+    fn take_reset(&mut self, attempt: u32) {
+        let mut voided = 0;
+        for pieces in self.preview.values_mut() {
+            pieces.retain(|piece| {
+                let is_void = piece.attempt == attempt;
+                let is_final = piece.sequence <= self.final_through;
+                assert!(!is_void || !is_final, "promise 3: final output is void");
+                voided += usize::from(is_void);
+                !is_void
+            });
+        }
+        self.preview.retain(|_, pieces| !pieces.is_empty());
+        assert!(voided > 0, "a reset of nothing");
+    }
+
     fn take_delta(&mut self, attempt: u32, block: u32, content: Content, stream: &Stream) {
         assert_ne!(
             self.delivery,
             Delivery::CommittedOnly,
             "a delta before it is final"
         );
-        assert_eq!(
-            attempt, self.announced,
+        assert!(
+            attempt <= self.announced,
             "a delta before its attempt was announced"
-        );
-        let (previewed, blocks) = self.preview.get_or_insert_with(|| (attempt, Vec::new()));
-        assert_eq!(
-            *previewed, attempt,
-            "promise 2: a new delta before the old are void"
         );
         let block = block as usize;
         let said = &stream.blocks[block];
-        if blocks.len() <= block {
-            blocks.resize(
-                block + 1,
-                Block {
-                    kind: "",
-                    text: String::new(),
-                },
-            );
-        }
-        let held = &mut blocks[block];
-        held.kind = said.kind;
-        match content {
+        assert_eq!(attempt, stream.of[block], "a delta of another attempt");
+        let held = self.preview.entry(block).or_default();
+        let text = match content {
             Content::Text(text)
             | Content::Reasoning(text)
             | Content::Refusal(text)
-            | Content::ToolArguments(text) => {
-                held.text.push_str(&text);
+            | Content::ToolArguments(text) => text,
+            Content::ToolCall(_) => {
+                assert!(held.is_empty());
+                String::new()
             }
-            Content::ToolCall(_) => assert!(held.text.is_empty()),
             other => panic!("never said: {other:?}"),
-        }
-        assert!(
-            said.text.starts_with(&held.text),
-            "a delta that was not said"
-        );
+        };
+        held.push(Piece {
+            sequence: self.sequence,
+            attempt,
+            text,
+        });
+        let held: String = held.iter().map(|piece| &*piece.text).collect();
+        assert!(said.text.starts_with(&held), "a delta that was not said");
         self.history.push((self.sequence, attempt, false));
     }
 
     fn take_committed(&mut self, committed: Committed, stream: &Stream) -> Option<End> {
         if !committed.r#final && committed.part == 0 {
             assert!(committed.through_sequence < self.sequence && committed.message.is_empty());
-            self.landmarks.push("effects confirmed");
+            self.final_through = self.final_through.max(committed.through_sequence);
+            self.landmarks.push("told what is final");
             return None;
         }
         self.control -= 1;
@@ -175,11 +196,15 @@ impl Reader {
             "promise 3: what was said, less what is withheld"
         );
         if self.delivery != Delivery::CommittedOnly {
-            let (_, preview) = self.preview.take().unwrap_or_default();
-            assert_eq!(
-                preview, stream.blocks,
-                "promise 3: what was previewed is what was said"
-            );
+            let held = std::mem::take(&mut self.preview);
+            let text = |pieces: Vec<Piece>| pieces.into_iter().map(|piece| piece.text).collect();
+            let held: Vec<String> = held.into_values().map(text).collect();
+            let said: Vec<String> = stream
+                .blocks
+                .iter()
+                .map(|block| block.text.clone())
+                .collect();
+            assert_eq!(held, said, "promise 3: what was previewed is what was said");
         }
         Some(End::Committed(last))
     }
@@ -202,15 +227,14 @@ impl Reader {
         if through == 0 || through > self.sequence {
             return Claim::Beyond;
         }
-        match self
-            .history
-            .iter()
-            .rev()
-            .find(|(sequence, ..)| *sequence <= through)
-        {
-            Some((_, attempt, false)) => Claim::Attempt(*attempt),
-            _ => Claim::Nothing,
+        let mut output = BTreeSet::new();
+        for (_, attempt, is_reset) in self.history.iter().filter(|(at, ..)| *at <= through) {
+            match is_reset {
+                true => output.remove(attempt),
+                false => output.insert(*attempt),
+            };
         }
+        Claim::Output(output)
     }
 }
 

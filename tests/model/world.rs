@@ -8,7 +8,7 @@ use std::{
 
 use redrive::{
     proto::{Delivery, Failed, LedgerEntry, StoppedBy},
-    recovery::{Command, Commons, Event, Generation, Observation, Params, Time},
+    recovery::{Command, Commons, Event, FollowUp, Generation, Observation, Params, Time},
     verdict::{Class, Failure, Origin, Stage},
 };
 
@@ -24,6 +24,10 @@ pub struct Exchange {
     pub credential: usize,
     pub sent: bool,
     pub head: bool,
+    /// Its response is stored.
+    pub stores: bool,
+    /// It reads a stored response on.
+    pub resumes: bool,
 }
 
 /// A generation under watch.
@@ -37,6 +41,8 @@ pub struct World {
     pub(super) silence: Option<Silence>,
     pub(super) places: Places,
     asked: Option<usize>,
+    /// Where the last request went.
+    target: usize,
     pub(super) attempts: Vec<Attempt>,
     left: u32,
     /// What was left after each attempt's debit.
@@ -48,6 +54,12 @@ pub struct World {
     pub(super) supplied: Vec<Duration>,
     /// The failure that is being handed in came from the provider, not from a timer.
     pub(super) is_told: bool,
+    /// It is an answer's head.
+    pub(super) is_head: bool,
+    /// Attempts whose output is void.
+    pub(super) void: BTreeSet<u32>,
+    /// Where nothing is continued any more.
+    refused: BTreeSet<usize>,
     pub(super) claimed: bool,
     pub(super) confirmed: bool,
     pub(super) cancelled: bool,
@@ -75,6 +87,7 @@ impl World {
             silence: None,
             places: Places::default(),
             asked: None,
+            target: 0,
             attempts: Vec::new(),
             left: params.policy.max_attempts,
             left_after: Vec::new(),
@@ -84,6 +97,9 @@ impl World {
             failures: HashMap::new(),
             supplied: Vec::new(),
             is_told: false,
+            is_head: false,
+            void: BTreeSet::new(),
+            refused: BTreeSet::new(),
             claimed: false,
             confirmed: false,
             cancelled: false,
@@ -179,7 +195,7 @@ impl World {
             self.check_time_outs();
         }
         assert!(
-            self.generation.transcript_bytes() <= self.params.max_message_bytes,
+            self.generation.transcript_bytes() <= 2 * self.params.max_message_bytes + 100,
             "promise 13: the message outgrew its bound"
         );
         if let (Some(key), false) = (&self.params.scope, has_ended) {
@@ -219,18 +235,82 @@ impl World {
                 attempt,
                 target,
                 credential,
-            } => self.send(now, attempt, target, credential.unwrap_or(0), shared),
+                follow_up,
+            } => {
+                self.go_on(attempt, target, follow_up.as_deref());
+                self.send(now, attempt, target, credential.unwrap_or(0), shared);
+            }
             Command::Abort { .. } => {
                 self.exchange = None;
                 self.asked = None;
             }
             Command::Finish => assert!(self.exchange.take().is_some()),
             Command::Observe(Observation::Ended) => self.ends += 1,
+            Command::Observe(Observation::PreviewReset { attempt, .. }) => {
+                assert!(
+                    !self.confirmed,
+                    "promise 6: a reset after confirmed effects"
+                );
+                self.void.insert(attempt);
+            }
             Command::Observe(Observation::AttemptEnded(entry)) => {
                 self.attempt_ended(now, &entry, shared);
             }
             Command::Observe(_) => {}
         }
+    }
+
+    /// What a request may go on with, and what is void if it begins anew.
+    fn go_on(&mut self, attempt: u32, target: usize, follow_up: Option<&FollowUp>) {
+        let before = self.attempts.len();
+        let hidden = self.stream.is_hidden();
+        if follow_up.is_some() {
+            assert_eq!(target, self.target, "another target goes on");
+            if let Some(last) = self.attempts.last_mut() {
+                last.kept = !hidden;
+            }
+        }
+        match follow_up {
+            None => {
+                assert!(
+                    !self.confirmed,
+                    "promise 6: a restart after confirmed effects"
+                );
+                assert_eq!(
+                    self.stream.fixed_below, 0,
+                    "promise 3: a restart of final text"
+                );
+                self.void.extend(1..attempt);
+                self.attempts
+                    .iter_mut()
+                    .for_each(|before| before.kept = false);
+                self.stream = Stream::first(attempt);
+            }
+            Some(FollowUp::Continue { partial }) => {
+                assert!(self.params.targets[target].continues);
+                assert!(!self.refused.contains(&target), "a refusal, asked again");
+                if let Some(from) = self.stream.continued_by(attempt) {
+                    self.void.extend(from..attempt);
+                    for before in self.attempts.iter_mut().skip(from as usize - 1) {
+                        before.kept = false;
+                    }
+                }
+                assert_eq!(&**partial, self.stream.sent(), "what is to be continued");
+                assert!(!partial.is_empty() && !partial.ends_with(char::is_whitespace));
+                self.landmarks.insert("continued");
+                if self.stream.of.iter().any(|of| *of > 1) && self.stream.fixed_below > 1 {
+                    self.landmarks.insert("continued again");
+                }
+            }
+            Some(FollowUp::Resume { response_id, after }) => {
+                assert!(self.params.targets[target].resumes);
+                assert_eq!((&**response_id, *after), ("r", self.stream.cursor));
+                self.stream.resumed_by(attempt);
+                self.landmarks.insert("resumed");
+            }
+        }
+        self.target = target;
+        assert_eq!(before as u32 + 1, attempt);
     }
 
     /// Everything that must hold before a request may leave.
@@ -245,10 +325,6 @@ impl World {
         assert_eq!(self.asked.take(), Some(target), "a request without a slot");
         assert!(self.exchange.is_none(), "promise 1: two requests at once");
         assert!(!self.cancelled, "promise 8: a request after a cancel");
-        assert!(
-            !self.confirmed,
-            "promise 6: a request after confirmed effects"
-        );
         assert!(
             !self.permanent.contains(&target),
             "promise 10: a permanent verdict, asked again"
@@ -277,8 +353,12 @@ impl World {
         self.landmarks.extend((target > 0).then_some("fallback"));
         self.landmarks
             .extend((credential > 0).then_some("second credential"));
-        self.stream = Stream::default();
-        self.places.dispatched();
+        let resumes = attempt > 1 && self.stream.cursor > 0;
+        let newest = self.stream.blocks.len();
+        self.places.dispatched(match resumes {
+            true => newest.saturating_sub(1),
+            false => newest,
+        });
         self.landmarks
             .extend(self.places.doubled.then_some("doubled windows"));
         let timers = self.params.targets[target].timers;
@@ -288,6 +368,8 @@ impl World {
             credential,
             sent: false,
             head: false,
+            stores: self.params.targets[target].resumes,
+            resumes,
         });
     }
 
@@ -336,11 +418,30 @@ impl World {
             );
             self.landmarks.insert("time-out");
         }
+        let early = self.stream.is_hidden() || (exchange.resumes && self.is_head);
+        let refused = early && !verdict.retryable && self.is_told;
+        if refused {
+            self.landmarks.insert("refused to go on");
+            if self.stream.is_hidden() {
+                self.refused.insert(target);
+            }
+            let of_the_target = [
+                Class::Auth,
+                Class::Permission,
+                Class::QuotaExhausted,
+                Class::RedirectRefused,
+            ];
+            if !of_the_target.contains(&class) {
+                return;
+            }
+        }
         let failures = self.failures.entry(target).or_default();
         let own = self.params.policy.backoff.base * 2u32.pow((*failures).min(10));
         let until = now + own.min(self.params.policy.backoff.max);
         *failures += 1;
-        self.places.failed(class, target);
+        if !refused {
+            self.places.failed(class, target);
+        }
         match class {
             Class::QuotaExhausted => {}
             Class::RateLimited => {
@@ -357,6 +458,10 @@ impl World {
     fn note_end(&mut self, now: Time, shared: &mut Shared) {
         if let Some(failed) = self.generation.failed() {
             let failed = failed.clone();
+            let fixed = self.stream.fixed_below.saturating_sub(1) as usize;
+            for attempt in self.attempts.iter_mut().skip(fixed) {
+                attempt.kept = false;
+            }
             self.landmarks.insert(failed.stopped_by().as_str_name());
             self.check_reason(now, &failed, shared);
         } else {
@@ -379,7 +484,7 @@ impl World {
             StoppedBy::ReplayDisabled => {
                 self.params.policy.replay == redrive::recovery::settings::Replay::None
             }
-            StoppedBy::Effects => self.claimed,
+            StoppedBy::Effects => self.claimed || self.stream.fixed_below > 0,
             StoppedBy::Drain => self.drains.is_some_and(|drains| drains <= now),
             StoppedBy::WaitTooLong => {
                 let told = failed.verdict.as_ref().and_then(|v| v.retry_after);

@@ -29,7 +29,7 @@ pub(in crate::config) struct Provider {
     pub(in crate::config) headers: BTreeMap<String, String>,
     /// Connections to it.
     pub(in crate::config) connections: Connections,
-    /// Continue cut-off messages by prefill. Only "off" is available in this version.
+    /// Continue cut-off messages by prefill, where the protocol and dialect have a form for it.
     pub(in crate::config) r#continue: Continue,
     /// Ask the provider to store responses, so that a cut-off one can be read on. Only for
     /// openai_responses.
@@ -140,8 +140,7 @@ pub(in crate::config) enum Continue {
     /// Not at all.
     #[default]
     Off,
-    /// By prefill: later.
-    #[schemars(skip)]
+    /// By prefill: the text so far is sent as the beginning of the answer.
     Prefill,
 }
 

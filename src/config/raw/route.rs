@@ -100,12 +100,6 @@ pub(in crate::config) enum Replay {
     Restart,
     /// One attempt only.
     None,
-    /// The rest of a cut-off message: later.
-    #[schemars(skip)]
-    Continue,
-    /// The provider's stored stream: later.
-    #[schemars(skip)]
-    Resume,
 }
 
 /// Our own waits: base, doubled each time, up to max, and up to jitter longer.

@@ -131,8 +131,6 @@ impl Resolver<'_> {
         let replay = match raw.replay {
             raw::Replay::Restart => Replay::Restart,
             raw::Replay::None => Replay::None,
-            raw::Replay::Continue => self.replay_later(at, "continue"),
-            raw::Replay::Resume => self.replay_later(at, "resume"),
         };
         if raw.backoff.base.0 > raw.backoff.max.0 {
             let message = "backoff.base must not be longer than backoff.max";
@@ -154,11 +152,6 @@ impl Resolver<'_> {
                 open: raw.circuit.open.0,
             },
         }
-    }
-
-    fn replay_later(&mut self, at: &Path, value: &str) -> Replay {
-        self.later(&at.key("replay"), value);
-        Replay::None
     }
 }
 

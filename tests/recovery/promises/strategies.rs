@@ -53,13 +53,20 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// More than is held back of a continuation.
+const LONG: &str =
+    "a text that is longer than what is held back of a continuation before it is judged";
+
 fn rarely(op: Op) -> impl Strategy<Value = Op> {
     prop::bool::weighted(0.15).prop_map(move |yes| if yes { op.clone() } else { Op::Spurious })
 }
 
 fn says() -> impl Strategy<Value = Says> {
     prop_oneof![
-        8 => prop::sample::select(vec!["a", "bc", "é", "long text"]).prop_map(Says::Text),
+        8 => prop::sample::select(vec!["a", "bc", "é", "long text", " \n"]).prop_map(Says::Text),
+        2 => Just(Says::Text(LONG)),
+        1 => Just(Says::Echo),
+        1 => Just(Says::Anew),
         2 => Just(Says::Reasoning("hm")),
         2 => (0u32..2).prop_map(Says::Call),
         3 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":", "1}"]))
@@ -109,15 +116,25 @@ pub fn circumstances() -> impl Strategy<Value = Params> {
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.1),
         any::<bool>(),
-        any::<u64>(),
+        (
+            any::<u64>(),
+            prop::sample::select(vec![
+                (true, false),
+                (true, false),
+                (false, true),
+                (false, false),
+            ]),
+        ),
     );
     (shape, times, habits).prop_map(|(shape, times, habits)| {
         let (targets, credentials, max_attempts) = shape;
         let (deadline, grace, idle, caller) = times;
-        let (delivery, scoped, once, no_tail, seed) = habits;
+        let (delivery, scoped, once, no_tail, (seed, (continues, resumes))) = habits;
         let mut params = params(targets);
         change_targets(&mut params, |target| {
             target.credentials = credentials;
+            target.continues = continues;
+            target.resumes = resumes;
             target.timers.tail = if no_tail {
                 Duration::ZERO
             } else {

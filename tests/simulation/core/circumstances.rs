@@ -41,6 +41,8 @@ pub struct House {
     timers: Timers,
     circuit_failures: u32,
     base: Duration,
+    continues: bool,
+    resumes: bool,
 }
 
 impl House {
@@ -50,6 +52,18 @@ impl House {
             timers: dice.pick(&[Timers::HOSTED, Timers::HOSTED, SHORT, SHORT, OFF]),
             circuit_failures: dice.pick(&[1, 2, 5, 1_000]),
             base: dice.pick(&[s(1), s(1), s(10), Duration::from_millis(50)]),
+            continues: false,
+            resumes: false,
+        }
+        .going_on(dice.below(4))
+    }
+
+    /// Some continue, some read on, some restart only.
+    fn going_on(self, how: u64) -> Self {
+        Self {
+            continues: how < 2,
+            resumes: how == 2,
+            ..self
         }
     }
 
@@ -59,6 +73,8 @@ impl House {
         let tail = dice.pick(&[self.timers.tail, self.timers.tail, Duration::ZERO]);
         change_targets(&mut params, |target| {
             target.credentials = self.credentials;
+            target.continues = self.continues;
+            target.resumes = self.resumes;
             target.timers = Timers {
                 tail,
                 ..self.timers

@@ -33,8 +33,12 @@ const EVENTS: [u64; 18] = [
     1,  // no slot at all
 ];
 
+/// More than is held back of a continuation.
+const LONG: &str =
+    "a text that is longer than what is held back of a continuation before it is judged";
+
 /// How often a provider says what.
-const WORDS: [u64; 12] = [16, 4, 2, 4, 6, 6, 2, 2, 5, 1, 2, 1];
+const WORDS: [u64; 14] = [16, 4, 2, 4, 6, 6, 2, 2, 5, 1, 2, 1, 2, 2];
 
 /// The habits of one fleet.
 pub struct Habits {
@@ -113,7 +117,7 @@ impl Habits {
 
     fn says(&self, dice: &mut Dice) -> Says {
         match dice.weighted(&self.words) {
-            0 => Says::Text(dice.pick(&["a", "bc", "é", "a longer piece of text"])),
+            0 => Says::Text(dice.pick(&["a", "bc", "é", " \n", "a longer piece of text", LONG])),
             1 => Says::Reasoning("hm"),
             2 => Says::Refusal("no"),
             3 => Says::Call(dice.below(2) as u32),
@@ -130,7 +134,9 @@ impl Habits {
             ])),
             9 => Says::Done(dice.chance(20)),
             10 => Says::Error(dice.chance(70)),
-            _ => Says::Garbage,
+            11 => Says::Garbage,
+            12 => Says::Echo,
+            _ => Says::Anew,
         }
     }
 }
