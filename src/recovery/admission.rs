@@ -162,7 +162,15 @@ impl Generation {
     }
 
     fn tell_waiting(&mut self, reason: Reason, expected: Option<Duration>) {
-        self.tell(waiting(reason, expected));
+        let frame = waiting(reason, expected);
+        let stays = if self.sequel.is_some() {
+            self.attempts + 1
+        } else {
+            0
+        };
+        if let Some(client) = &mut self.client {
+            client.push_after(frame, stays);
+        }
         self.observe(Observation::Waiting { reason, expected });
     }
 

@@ -77,8 +77,14 @@ impl Client {
         }
     }
 
-    /// Queues a control frame. A wait that was prolonged before the client saw it is told once.
+    /// Queues a control frame.
     pub fn push(&mut self, frame: Frame) {
+        self.push_after(frame, 0);
+    }
+
+    /// Queues a control frame that is given behind all output of attempts below `after`. A wait that was
+    /// prolonged before the client saw it is told once.
+    pub fn push_after(&mut self, frame: Frame, after: u32) {
         let last = self.control.back_mut().map(|queued| queued.frame.as_mut());
         if let (Frame::Waiting(new), Some(Frame::Waiting(old))) = (&frame, last)
             && old.reason == new.reason
@@ -86,11 +92,6 @@ impl Client {
             old.clone_from(new);
             return;
         }
-        self.push_after(frame, 0);
-    }
-
-    /// Queues a control frame that is given behind all output of attempts below `after`.
-    pub fn push_after(&mut self, frame: Frame, after: u32) {
         self.control.push_back(Queued {
             frame: Box::new(frame),
             after,

@@ -629,8 +629,8 @@ fn the_text_is_given_before_its_continuation_starts_to_a_client_that_lags() {
     assert_eq!(
         script.told()[2..],
         [
-            "waiting backoff 1s".to_owned(),
-            "delta 1.0 \"The sky\"".into(),
+            "delta 1.0 \"The sky\"".to_owned(),
+            "waiting backoff 1s".into(),
             "attempt 2 a/m continue left=9".into(),
             "confirmed through 5".into(),
             format!("delta 2.1 {MORE:?}"),

@@ -11,6 +11,7 @@
 
 mod chaos;
 mod complete;
+mod continuing;
 mod delivery;
 mod detached;
 mod draining;

@@ -1,12 +1,15 @@
 //! What holds for every RPC, whatever it was about: the contract's order, its one end, and that what
 //! was committed is what was shown.
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use prost::Message;
 use redrive::proto::{
-    Committed, Failed, GenerateResponse, Part, ToolCall, VerdictClass as Class, delta::Content,
-    generate_response::Frame, part,
+    AttemptStarted, Committed, Failed, GenerateResponse, Mode, Part, ToolCall,
+    VerdictClass as Class, delta::Content, generate_response::Frame, part,
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -54,6 +57,7 @@ pub fn check(frames: &[GenerateResponse], seen: Seen<'_>) {
         };
         assert!(size < 1 << 20 || unsplit, "a frame of {size} bytes");
         assert!(size < (3 << 20) + (1 << 16), "a frame of {size} bytes");
+        shown.sequence = response.sequence;
         shown.take(response.frame.as_ref().expect("a frame without content"));
     }
     let Seen::Ended(status) = seen else { return };
@@ -93,15 +97,25 @@ enum End {
 struct Shown {
     accepted: bool,
     attempt: u32,
-    blocks: BTreeMap<u32, Piece>,
-    /// The attempt that the blocks are of.
-    previewed: u32,
-    /// Native events of it were shown.
-    native: bool,
+    sequence: u64,
+    /// What was shown of each block, by the attempts that it is of.
+    blocks: BTreeMap<u32, Vec<Given>>,
+    /// Attempts of which native events were shown.
+    native: BTreeSet<u32>,
+    /// Everything up to here is final.
+    final_through: u64,
     had_delta: bool,
     parts: u32,
     message: Vec<Piece>,
     end: Option<End>,
+}
+
+/// Deltas of one attempt.
+#[derive(Debug)]
+struct Given {
+    attempt: u32,
+    first: u64,
+    piece: Piece,
 }
 
 /// A block, comparable between its deltas and its final form.
@@ -136,62 +150,111 @@ impl Shown {
         match frame {
             Frame::Accepted(_) => self.accepted = true,
             Frame::Waiting(_) | Frame::Progress(_) => {}
-            Frame::AttemptStarted(started) => {
-                assert!(started.attempt > self.attempt, "attempts go up");
-                let void = self.blocks.is_empty() && !self.native;
-                assert!(void, "void before new: {:?}", self.blocks);
-                self.attempt = started.attempt;
-            }
+            Frame::AttemptStarted(started) => self.start(started),
             Frame::Delta(delta) => {
-                assert_eq!(delta.attempt, self.attempt, "a delta of another attempt");
-                self.previewed = delta.attempt;
+                assert!(delta.attempt <= self.attempt, "a delta of a later attempt");
                 self.had_delta = true;
-                self.add(delta.block, delta.content.as_ref().expect("an empty delta"));
+                let content = delta.content.as_ref().expect("an empty delta");
+                self.add(delta.attempt, delta.block, content);
             }
             Frame::PreviewReset(reset) => {
-                assert_eq!(
-                    reset.attempt, self.previewed,
-                    "a reset of what was not shown"
-                );
-                let shown = self.native || !self.blocks.is_empty();
-                assert!(shown, "a reset of nothing");
-                self.native = false;
                 assert!(reset.verdict.is_some(), "a reset without a reason");
-                self.blocks.clear();
+                self.void(reset.attempt);
             }
             Frame::Committed(committed) => self.commit(committed),
             Frame::Failed(failed) => self.end = Some(End::Failed(Box::new(failed.clone()))),
         }
     }
 
-    fn add(&mut self, block: u32, content: &Content) {
+    /// What an attempt does not go on with is void before it starts.
+    fn start(&mut self, started: &AttemptStarted) {
+        assert!(started.attempt > self.attempt, "attempts go up");
+        let goes_on = matches!(started.mode(), Mode::Continue | Mode::Resume);
+        let void = self.blocks.is_empty() && self.native.is_empty();
+        assert!(void || goes_on, "void before new: {:?}", self.blocks);
+        self.attempt = started.attempt;
+    }
+
+    fn void(&mut self, attempt: u32) {
+        let native = self.native.remove(&attempt);
+        let mut voided = 0;
+        for given in self.blocks.values_mut() {
+            given.retain(|given| {
+                let gone = given.attempt == attempt;
+                assert!(
+                    !gone || given.first > self.final_through,
+                    "final output is void"
+                );
+                voided += usize::from(gone);
+                !gone
+            });
+        }
+        self.blocks.retain(|_, given| !given.is_empty());
+        assert!(native || voided > 0, "a reset of what was not shown");
+    }
+
+    fn add(&mut self, attempt: u32, block: u32, content: &Content) {
         if let Content::NativeEvent(_) = content {
-            self.native = true;
+            self.native.insert(attempt);
             return;
         }
+        let first = self.sequence;
+        let given = self.blocks.entry(block).or_default();
         if let Content::ToolCall(start) = content {
-            let call = Piece::Call {
+            let piece = Piece::Call {
                 id: start.id.clone(),
                 name: start.name.clone(),
                 arguments: String::new(),
             };
-            let old = self.blocks.insert(block, call);
-            return assert_eq!(old, None, "a call that opens an open block");
+            assert!(given.is_empty(), "a call that opens an open block");
+            return given.push(Given {
+                attempt,
+                first,
+                piece,
+            });
         }
         let (empty, more) = match content {
             Content::Text(text) => (Piece::Text(String::new()), text),
             Content::Reasoning(text) => (Piece::Reasoning(String::new()), text),
             Content::Refusal(text) => (Piece::Refusal(String::new()), text),
             Content::ToolArguments(text) => {
-                let open = self.blocks.get(&block).expect("arguments without a call");
-                (open.clone(), text)
+                let open = given.last().expect("arguments without a call");
+                (open.piece.without_body(), text)
             }
             other => panic!("content that is not built: {other:?}"),
         };
         assert!(!more.is_empty(), "an empty delta");
-        let piece = self.blocks.entry(block).or_insert(empty.clone());
-        assert!(piece.same_kind(&empty), "a block of two kinds");
-        piece.push(more);
+        if given.last().is_none_or(|last| last.attempt != attempt) {
+            given.push(Given {
+                attempt,
+                first,
+                piece: empty.clone(),
+            });
+        }
+        let last = given.last_mut().expect("just added");
+        assert!(last.piece.same_kind(&empty), "a block of two kinds");
+        last.piece.push(more);
+    }
+
+    /// Every block, those that go on with the text of another attempt joined to it.
+    fn whole(&self) -> Vec<Piece> {
+        let mut whole: Vec<Piece> = Vec::new();
+        let mut before = 0;
+        for given in self.blocks.values() {
+            let mut block = given[0].piece.clone();
+            given[1..]
+                .iter()
+                .for_each(|more| block.push(more.piece.body()));
+            let attempt = given[0].attempt;
+            match (whole.last_mut(), &block) {
+                (Some(Piece::Text(text)), Piece::Text(more)) if attempt != before => {
+                    text.push_str(more);
+                }
+                _ => whole.push(block),
+            }
+            before = given[given.len() - 1].attempt;
+        }
+        whole
     }
 
     fn commit(&mut self, committed: &Committed) {
@@ -201,6 +264,7 @@ impl Shown {
                 through_sequence: committed.through_sequence,
                 ..Committed::default()
             };
+            self.final_through = self.final_through.max(committed.through_sequence);
             return assert_eq!(committed, &bare, "a confirmation carries nothing else");
         }
         if committed.part > 0 || self.parts > 0 {
@@ -240,7 +304,7 @@ impl Shown {
         if !self.had_delta {
             return;
         }
-        let mut shown: Vec<Piece> = self.blocks.values().cloned().collect();
+        let mut shown = self.whole();
         for call in withheld {
             let call = Piece::Call {
                 id: call.id.clone(),
@@ -273,6 +337,19 @@ impl Piece {
                 arguments: call.arguments_json.clone(),
             },
             other => panic!("a part that is not built: {other:?}"),
+        }
+    }
+
+    fn without_body(&self) -> Piece {
+        match self {
+            Piece::Call { id, name, .. } => Piece::Call {
+                id: id.clone(),
+                name: name.clone(),
+                arguments: String::new(),
+            },
+            Piece::Text(_) => Piece::Text(String::new()),
+            Piece::Reasoning(_) => Piece::Reasoning(String::new()),
+            Piece::Refusal(_) => Piece::Refusal(String::new()),
         }
     }
 
