@@ -40,6 +40,8 @@ fn server_keeps_its_promises_whatever_its_clients_and_providers_do() {
             "committed unseen",
             "completed by one call",
             "effects confirmed",
+            "continued",
+            "committed after a continuation",
             "fallback",
             "second credential",
             "waiting",
@@ -94,8 +96,8 @@ async fn live(seed: u64) -> Played {
     {
         let account = Arc::clone(&account);
         bench.provider.by(move |send| {
-            let (client, attempt) = account.is_sent(send);
-            account.says(client, habits.speech(seed, client, attempt))
+            let (client, attempt, partial) = account.is_sent(send);
+            account.says(client, habits.speech(seed, client, attempt, partial))
         });
     }
     if dice.chance(3) {

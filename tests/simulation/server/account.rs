@@ -21,6 +21,8 @@ pub struct Account {
     pub house: House,
     said: Mutex<BTreeMap<u64, Vec<Said>>>,
     over: Mutex<BTreeMap<u64, Instant>>,
+    /// Whose output is final in part: it can only be gone on with.
+    bound: Mutex<BTreeMap<u64, Instant>>,
     landmarks: Mutex<BTreeSet<&'static str>>,
     story: Mutex<String>,
 }
@@ -37,6 +39,14 @@ fn client_of(send: &Received) -> u64 {
     number.parse().unwrap()
 }
 
+/// What a send asks to be continued.
+fn partial_of(send: &Received) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(&send.body).unwrap();
+    let last = body["messages"].as_array()?.last()?;
+    let partial = (last["role"] == "assistant").then(|| last["content"].as_str())?;
+    partial.map(str::to_owned)
+}
+
 impl Account {
     pub fn new(provider: Provider, house: House) -> Self {
         Self {
@@ -44,19 +54,29 @@ impl Account {
             house,
             said: Mutex::default(),
             over: Mutex::default(),
+            bound: Mutex::default(),
             landmarks: Mutex::default(),
             story: Mutex::default(),
         }
     }
 
-    /// A send is there: whose, and which of theirs, from 1.
-    pub fn is_sent(&self, send: &Received) -> (u64, u64) {
+    /// A send is there: whose, which of theirs, from 1, and what it is to continue.
+    pub fn is_sent(&self, send: &Received) -> (u64, u64, Option<String>) {
         let client = client_of(send);
         let over = self.over.lock().unwrap().get(&client).copied();
         assert!(
             over.is_none_or(|over| send.at <= over),
             "promises 6 and 8: client {client} is done, yet there is a send"
         );
+        let partial = partial_of(send);
+        let bound = self.bound.lock().unwrap().get(&client).copied();
+        assert!(
+            partial.is_some() || bound.is_none_or(|bound| send.at <= bound),
+            "promises 3 and 6: client {client} has final output, yet begins anew"
+        );
+        if partial.is_some() {
+            self.reach("continued");
+        }
         if send.provider != "a" {
             self.reach("fallback");
         }
@@ -70,7 +90,7 @@ impl Account {
             before < self.house.max_attempts,
             "promise 1: more sends than attempts"
         );
-        (client, before as u64 + 1)
+        (client, before as u64 + 1, partial)
     }
 
     pub fn says(&self, client: u64, speech: Speech) -> Script {
@@ -89,6 +109,12 @@ impl Account {
     pub fn is_over(&self, client: u64) {
         let mut over = self.over.lock().unwrap();
         over.entry(client).or_insert_with(Instant::now);
+    }
+
+    /// What this client has is final in part.
+    pub fn is_bound(&self, client: u64) {
+        let mut bound = self.bound.lock().unwrap();
+        bound.entry(client).or_insert_with(Instant::now);
     }
 
     pub fn reach(&self, landmark: &'static str) {
@@ -205,6 +231,7 @@ impl Account {
             if let (Some(next), Some(ended)) = (next, send.ended_at)
                 && next.provider == send.provider
                 && matches!(send.fate, Fate::Aborted | Fate::Condemned)
+                && !said.begins_anew
             {
                 assert!(
                     ended + self.house.backoff <= next.at,

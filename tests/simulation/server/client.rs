@@ -253,27 +253,23 @@ impl Client {
             Frame::Delta(delta) => {
                 let said = self.account.said(self.number, delta.attempt);
                 let block = delta.block as usize;
-                view.add(block, delta.content.as_ref().unwrap());
-                let spoken = said.blocks.get(block).map(|b| b.text.as_str());
+                view.add(delta.attempt, block, delta.content.as_ref().unwrap());
+                let own = block.checked_sub(said.offset());
+                let spoken = own.and_then(|own| said.blocks.get(own));
                 assert!(
-                    spoken.is_some_and(|spoken| spoken.starts_with(&view.blocks[block])),
+                    spoken.is_some_and(|spoken| spoken.text.starts_with(&view.blocks[block].1)),
                     "promise 2: a delta that this attempt did not say"
                 );
             }
-            Frame::PreviewReset(_) => {
-                view.blocks.clear();
+            Frame::PreviewReset(reset) => {
+                view.blocks.retain(|(attempt, _)| *attempt != reset.attempt);
                 self.account.reach("reset");
             }
             Frame::Committed(committed) if !committed.r#final && committed.part == 0 => {
                 self.account.reach("effects confirmed");
                 let through = committed.through_sequence;
                 if claims(&rpc.frames, through) {
-                    let void = rpc.frames.iter().any(|told| {
-                        told.sequence > through
-                            && matches!(told.frame, Some(Frame::PreviewReset(_)))
-                    });
-                    assert!(!void, "promise 6: a confirmation of void output");
-                    self.account.is_over(self.number);
+                    self.account.is_bound(self.number);
                 }
             }
             Frame::Committed(committed) => {
@@ -305,8 +301,12 @@ impl Client {
         let said = self.account.said(self.number, ledger.attempts);
         assert!(said.is_complete, "promise 4: no terminal evidence");
         let withheld = last.withheld_tool_calls.len();
+        assert!(!said.begins_anew, "two beginnings in one message");
+        if said.partial.is_some() {
+            self.account.reach("committed after a continuation");
+        }
         let spoken: Vec<Block> = said
-            .blocks
+            .message()
             .into_iter()
             .filter(|block| withheld == 0 || block.kind != "call" || is_whole(&block.text))
             .map(|mut block| {
@@ -331,20 +331,21 @@ impl Client {
 /// What one RPC has shown.
 #[derive(Default)]
 struct View {
-    blocks: Vec<String>,
+    /// With the attempt that each is of.
+    blocks: Vec<(u32, String)>,
     parts: Vec<Part>,
     /// How long anything may be waited for, from `accepted` on.
     deadline: Duration,
 }
 
 impl View {
-    fn add(&mut self, block: usize, content: &Content) {
+    fn add(&mut self, attempt: u32, block: usize, content: &Content) {
         if self.blocks.len() <= block {
-            self.blocks.resize(block + 1, String::new());
+            self.blocks.resize(block + 1, (attempt, String::new()));
         }
         match content {
             Content::Text(text) | Content::Reasoning(text) | Content::ToolArguments(text) => {
-                self.blocks[block].push_str(text);
+                self.blocks[block].1.push_str(text);
             }
             Content::ToolCall(_) => {}
             other => panic!("never said: {other:?}"),

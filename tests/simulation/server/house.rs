@@ -28,9 +28,14 @@ impl House {
                 format!(", credentials: [{}]", each.collect::<Vec<_>>().join(", "))
             }
         };
+        let goes_on = match dice.chance(40) {
+            true => ", dialect: openrouter, continue: prefill",
+            false => "",
+        };
         let provider = |name: &str| {
             format!(
-                "  {name}: {{base_url: 'http://{name}.test/v1', profile: hosted{credentials}}}\n"
+                "  {name}: {{base_url: 'http://{name}.test/v1', profile: \
+                 hosted{goes_on}{credentials}}}\n"
             )
         };
         let providers: String = ["a", "b", "c"].map(provider).concat();

@@ -1,6 +1,6 @@
 //! What providers do with a send, and an account of what they said.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use redrive::verdict::{
 
 use crate::{
     dice::Dice,
-    support::{Script, chat, chat::chunk, connecting, millis, secs, sent, stream},
+    support::{Script, chat, chat::chunk, connecting, millis, secs, sent, status, stream},
 };
 
 /// One block of a message.
@@ -38,6 +38,41 @@ pub struct Said {
     pub wait: Option<(Duration, bool)>,
     /// The same request must not come back.
     pub is_permanent: bool,
+    /// What it was asked to continue.
+    pub partial: Option<String>,
+    /// It did not continue it but began anew.
+    pub begins_anew: bool,
+}
+
+impl Said {
+    /// How many blocks stand before its own: one for each attempt that wrote a part of the text.
+    pub fn offset(&self) -> usize {
+        let words = self.partial.as_deref().unwrap_or_default().split(' ');
+        let marks: BTreeSet<&str> = words
+            .filter_map(|word| Some(word.split_once('w')?.0))
+            .collect();
+        marks.len()
+    }
+
+    /// The whole message, if this is what was accepted.
+    pub fn message(&self) -> Vec<Block> {
+        let mut blocks = self.blocks.clone();
+        if let Some(partial) = &self.partial {
+            // Every word ends with a space, which is not sent but stays.
+            let before = format!("{partial} ");
+            match blocks.first_mut() {
+                Some(first) if first.kind == "text" => first.text.insert_str(0, &before),
+                _ => blocks.insert(
+                    0,
+                    Block {
+                        kind: "text",
+                        text: before,
+                    },
+                ),
+            }
+        }
+        blocks
+    }
 }
 
 /// A script and the account of it.
@@ -47,7 +82,14 @@ pub struct Speech {
     pub said: Said,
     idle: Duration,
     calls: u32,
+    /// Characters that are held back of a continuation, until it is judged.
+    held: Option<usize>,
+    refuses_the_body: bool,
+    only_text: bool,
 }
+
+/// How many characters of a continuation are held back.
+const HELD: usize = 64;
 
 /// How often providers do what: drawn anew for each seed.
 pub struct Habits {
@@ -74,7 +116,17 @@ impl Habits {
     }
 
     /// What the provider does with the send of a client's attempt.
-    pub fn speech(&self, seed: u64, client: u64, attempt: u64) -> Speech {
+    pub fn speech(&self, seed: u64, client: u64, attempt: u64, partial: Option<String>) -> Speech {
+        let mut speech = self.speech_of(seed, client, attempt, partial.as_deref());
+        // A request for the rest that is refused is not the original request refused.
+        let only_this = partial.is_some() && speech.refuses_the_body;
+        speech.said.is_permanent &= !only_this;
+        speech.said.partial = partial;
+        speech.said.place.1 += speech.said.offset();
+        speech
+    }
+
+    fn speech_of(&self, seed: u64, client: u64, attempt: u64, partial: Option<&str>) -> Speech {
         let which = if self.is_stubborn { 1 } else { attempt };
         let dice = &mut Dice::of(seed, client, which);
         let fault = dice.weighted(&self.weights);
@@ -91,7 +143,17 @@ impl Habits {
             _ => {}
         }
         let mut speech = Speech::of(stream());
-        let mark = format!("c{client}a{attempt}");
+        if let Some(partial) = partial {
+            match dice.below(10) {
+                0 | 1 => return Speech::refusing(),
+                2 => speech.anew(partial),
+                3 | 4 => speech.echo(partial),
+                _ => speech.held = Some(0),
+            }
+        }
+        speech.only_text = dice.chance(50);
+        // No two attempts begin alike.
+        let mark = format!("a{attempt}c{client}");
         for word in 0..dice.below(12) {
             speech.wait(pause(dice));
             speech.word(&format!("{mark}w{word} "), dice);
@@ -117,16 +179,17 @@ impl Habits {
 }
 
 fn refusal(dice: &mut Dice) -> Speech {
-    let status = dice.pick(&[429, 429, 503, 529, 500, 401, 400]);
+    let code = dice.pick(&[429, 429, 503, 529, 500, 401, 400]);
     let wait = dice.pick(&[None, Some(1), Some(4), Some(40), Some(2_000)]);
-    let wait = wait.filter(|_| matches!(status, 429 | 503 | 529));
+    let wait = wait.filter(|_| matches!(code, 429 | 503 | 529));
     let mut script = sent().wait(millis(dice.below(50)));
     if let Some(wait) = wait {
         script = script.header("retry-after", &wait.to_string());
     }
-    let mut speech = Speech::of(script.head(status).end());
-    speech.said.wait = wait.map(|wait| (secs(wait), status == 429));
-    speech.said.is_permanent = matches!(status, 400 | 401);
+    let mut speech = Speech::of(script.head(code).end());
+    speech.said.wait = wait.map(|wait| (secs(wait), code == 429));
+    speech.said.is_permanent = matches!(code, 400 | 401);
+    speech.refuses_the_body = code == 400;
     speech
 }
 
@@ -137,7 +200,33 @@ impl Speech {
             said: Said::default(),
             idle: Duration::ZERO,
             calls: 0,
+            held: None,
+            refuses_the_body: false,
+            only_text: false,
         }
+    }
+
+    /// It does not continue what somebody else has written.
+    fn refusing() -> Self {
+        let refusal = chat::error("no prefill here", "invalid_request_error", "unsupported");
+        let mut speech = Speech::of(status(400).data(refusal).end());
+        speech.refuses_the_body = true;
+        speech
+    }
+
+    /// What it was asked to continue, once more.
+    fn echo(&mut self, partial: &str) {
+        self.raw(&chat::text(partial));
+        self.said.place.0 = "text";
+        self.held = Some(0);
+    }
+
+    /// Another answer that begins like the first one.
+    fn anew(&mut self, partial: &str) {
+        let length = (partial.len() - 1).min(10);
+        self.raw(&chat::text(&format!("{}#", &partial[..length])));
+        self.said.begins_anew = true;
+        self.held = Some(0);
     }
 
     fn wait(&mut self, length: Duration) {
@@ -157,17 +246,24 @@ impl Speech {
 
     /// Something of an answer, in one read or in two.
     fn word(&mut self, text: &str, dice: &mut Dice) {
-        let event = match dice.weighted(&[10, 3, 2, 2, 2, 1]) {
+        let kinds: &[u64] = match self.only_text {
+            true => &[10, 0, 0, 0, 2, 1],
+            false => &[10, 3, 2, 2, 2, 1],
+        };
+        let event = match dice.weighted(kinds) {
             0 => {
                 self.append("text", text);
                 chat::text(text)
             }
             1 => {
+                // A turn of its own, unless it is known to be a continuation.
+                self.said.begins_anew |= self.held.is_some();
                 self.append("reasoning", text);
                 chunk(json!({ "reasoning_content": text }))
             }
             2 => {
                 self.calls += 1;
+                self.held = None;
                 self.said.blocks.push(Block {
                     kind: "call",
                     text: String::new(),
@@ -206,6 +302,12 @@ impl Speech {
     }
 
     fn append(&mut self, kind: &'static str, text: &str) {
+        if kind == "text" {
+            self.held = self
+                .held
+                .map(|held| held + text.len())
+                .filter(|held| *held < HELD);
+        }
         match self.said.blocks.last_mut() {
             Some(block) if block.kind == kind => block.text.push_str(text),
             _ => self.said.blocks.push(Block {
