@@ -22,6 +22,8 @@ mod effects;
 mod ledger;
 #[path = "recovery/message.rs"]
 mod message;
+#[path = "recovery/recorded.rs"]
+mod recorded;
 #[path = "recovery/resuming.rs"]
 mod resuming;
 #[path = "recovery/scopes.rs"]
