@@ -119,6 +119,8 @@ impl Rig {
                 context_window: None,
                 timers: self.target.timers,
                 credentials: 0,
+                continues: false,
+                resumes: false,
             }]
             .into(),
             policy: route.policy.clone(),

@@ -62,9 +62,10 @@ impl<W: Write> View<W> {
             Frame::Delta(delta) => self.preview.add(&mut self.out, delta)?,
             Frame::Progress(progress) => self.progress(progress)?,
             Frame::PreviewReset(reset) => {
-                self.preview.void(&mut self.out, &reset.blocks)?;
+                let void = |owner| Preview::is_void(reset, owner);
+                self.preview.void(&mut self.out, void)?;
                 self.note(&words::reset(reset))?;
-                self.preview.show_rest(&mut self.out, &reset.blocks)?;
+                self.preview.show_rest(&mut self.out, void)?;
             }
             Frame::Committed(committed) => self.committed(committed)?,
             Frame::Failed(failed) => self.failed(failed)?,
@@ -103,7 +104,7 @@ impl<W: Write> View<W> {
 
     fn failed(&mut self, failed: &Failed) -> io::Result<()> {
         self.parts.clear();
-        self.preview.void(&mut self.out, &[])?;
+        self.preview.void(&mut self.out, |_| true)?;
         for line in words::failed(failed) {
             self.note(&line)?;
         }

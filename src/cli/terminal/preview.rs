@@ -1,14 +1,15 @@
-//! The preview of one attempt: shown as it comes, and written again when its fate is known.
+//! The preview of one attempt, or of several that go on with each other: shown as it comes, and
+//! written again when its fate is known.
 
 use std::io::{self, Write};
 
 use super::ink::{Ink, Look, Window, clean, columns};
-use crate::proto::{Delta, delta::Content};
+use crate::proto::{Delta, PreviewReset, delta::Content};
 
 /// How much of a preview is kept for writing it again, in bytes. Longer ones stand as they are.
 const MAX_KEPT: usize = 64 << 10;
 
-/// The output of an attempt, as far as it is neither final nor void.
+/// Output, as far as it is neither final nor void.
 #[derive(Debug)]
 pub(super) struct Preview {
     look: Look,
@@ -23,10 +24,13 @@ pub(super) struct Preview {
     column: usize,
 }
 
+/// The attempt and the block that a piece is of.
+type Owner = (u32, u32);
+
 #[derive(Clone, Debug)]
 struct Piece {
     /// `None`: a note of ours.
-    block: Option<u32>,
+    owner: Option<Owner>,
     ink: Ink,
     text: String,
 }
@@ -70,17 +74,23 @@ impl Preview {
             }
             Content::NativeEvent(_) | Content::NativeBlock(_) => return Ok(()),
         };
-        self.append(out, delta.block, ink, text)
+        self.append(out, (delta.attempt, delta.block), ink, text)
+    }
+
+    /// Whether a reset takes back what is of `owner`.
+    pub(super) fn is_void(reset: &PreviewReset, (attempt, block): Owner) -> bool {
+        attempt == reset.attempt && (reset.blocks.is_empty() || reset.blocks.contains(&block))
     }
 
     /// Writes a piece of a block; another block begins on another line.
     fn append(
         &mut self,
         out: &mut impl Write,
-        block: u32,
+        owner: Owner,
         ink: Ink,
         text: String,
     ) -> io::Result<()> {
+        let (_, block) = owner;
         if self.block.replace(block) != Some(block) {
             let mut lead = String::from(if self.column > 0 { "\n" } else { "" });
             if self.look == Look::Plain {
@@ -93,7 +103,7 @@ impl Preview {
                 self.push(out, None, Ink::Plain, lead)?;
             }
         }
-        self.push(out, Some(block), ink, text)
+        self.push(out, Some(owner), ink, text)
     }
 
     /// Writes a note below it that goes when it is written again.
@@ -103,16 +113,17 @@ impl Preview {
         self.push(out, None, Ink::Note, format!("{lead}· {}\n", clean(text)))
     }
 
-    /// All of it is void, or the named blocks are: strikes it through, in place where it can.
-    pub(super) fn void(&mut self, out: &mut impl Write, blocks: &[u32]) -> io::Result<()> {
+    /// What is of such an owner is void: strikes it through, in place where it can.
+    pub(super) fn void(
+        &mut self,
+        out: &mut impl Write,
+        is_void: impl Fn(Owner) -> bool,
+    ) -> io::Result<()> {
         if !self.is_shown() {
             return Ok(());
         }
         let pieces = std::mem::take(&mut self.pieces);
-        let gone = |piece: &Piece| {
-            let gone = |block| blocks.is_empty() || blocks.contains(&block);
-            piece.block.is_some_and(gone)
-        };
+        let gone = |piece: &Piece| piece.owner.is_some_and(&is_void);
         match self.look {
             _ if self.overflowed => {}
             Look::Plain => {
@@ -137,16 +148,17 @@ impl Preview {
         self.leave_line(out)
     }
 
-    /// After a reset of `blocks`: what it left, as the preview that goes on.
-    pub(super) fn show_rest(&mut self, out: &mut impl Write, blocks: &[u32]) -> io::Result<()> {
+    /// After a reset: what it left, as the preview that goes on.
+    pub(super) fn show_rest(
+        &mut self,
+        out: &mut impl Write,
+        is_void: impl Fn(Owner) -> bool,
+    ) -> io::Result<()> {
         let pieces = std::mem::take(&mut self.pieces);
         self.forget();
-        if blocks.is_empty() {
-            return Ok(());
-        }
         for piece in pieces {
-            if let Some(block) = piece.block.filter(|block| !blocks.contains(block)) {
-                self.append(out, block, piece.ink, piece.text)?;
+            if let Some(owner) = piece.owner.filter(|owner| !is_void(*owner)) {
+                self.append(out, owner, piece.ink, piece.text)?;
             }
         }
         Ok(())
@@ -189,7 +201,7 @@ impl Preview {
     fn push(
         &mut self,
         out: &mut impl Write,
-        block: Option<u32>,
+        owner: Option<Owner>,
         ink: Ink,
         text: String,
     ) -> io::Result<()> {
@@ -208,8 +220,8 @@ impl Preview {
             return Ok(());
         }
         match self.pieces.last_mut() {
-            Some(last) if last.block == block && last.ink == ink => last.text.push_str(&text),
-            _ => self.pieces.push(Piece { block, ink, text }),
+            Some(last) if last.owner == owner && last.ink == ink => last.text.push_str(&text),
+            _ => self.pieces.push(Piece { owner, ink, text }),
         }
         Ok(())
     }

@@ -228,6 +228,40 @@ Let me look.
 }
 
 #[test]
+fn a_reset_of_an_attempt_leaves_the_text_that_it_was_to_continue() {
+    let continued = |text: &str| {
+        Frame::Delta(Delta {
+            attempt: 2,
+            block: 1,
+            content: Some(Content::Text(text.to_owned())),
+        })
+    };
+    let void = Frame::PreviewReset(PreviewReset {
+        attempt: 2,
+        verdict: Some(stall()),
+        ..PreviewReset::default()
+    });
+    let frames = [
+        text("The sky"),
+        continued(" was"),
+        void,
+        continued(" is blue."),
+        committed_text("The sky is blue."),
+    ];
+    let expected = "\
+preview: The sky
+preview:  was
+void: ~~ was~~
+· reset: attempt 2 is void: stall (silence)
+preview: The sky
+preview:  is blue.
+committed: The sky is blue.
+· committed: stop
+";
+    assert_eq!(shown(Look::Plain, frames), expected);
+}
+
+#[test]
 fn a_reset_of_some_blocks_leaves_the_others_as_preview() {
     let frames = [
         delta(0, Content::Reasoning("Hm.".to_owned())),
