@@ -14,6 +14,8 @@ mod bounded;
 mod client;
 #[path = "recovery/continuing.rs"]
 mod continuing;
+#[path = "recovery/continuing_clients.rs"]
+mod continuing_clients;
 #[path = "recovery/deliveries.rs"]
 mod deliveries;
 #[path = "recovery/effects.rs"]
