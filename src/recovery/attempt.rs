@@ -91,7 +91,7 @@ impl Generation {
             provider: target.provider.to_string(),
             model: target.model.clone(),
             mode: mode.into(),
-            fallback: index > 0,
+            fallback: target.fallback,
             allowance_left: left,
         }));
         if let Some(client) = &mut self.client {

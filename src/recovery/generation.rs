@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     proto::{
-        self, Accepted, Committed, Delivery, Failed, StoppedBy, WaitSource,
+        self, Accepted, Committed, Delivery, Failed, SkippedTarget, StoppedBy, WaitSource,
         generate_response::Frame,
     },
     verdict::{Class, Failure, Origin, Stage},
@@ -31,6 +31,8 @@ pub struct Params {
     pub id: String,
     /// The route's targets in order; at least one.
     pub targets: Arc<[Target]>,
+    /// Targets of the route that cannot take the request, for the ledger.
+    pub skipped: Vec<SkippedTarget>,
     /// The route's policy, tightened by the client's options.
     pub policy: Policy,
     /// Whether targets other than the first may be used.
@@ -89,7 +91,11 @@ pub struct Generation {
 
 impl Generation {
     /// Joins the scope, if there is one. Nothing happens before [`Event::Start`].
-    pub fn new(now: Time, params: Params, commons: &impl Access) -> Result<Self, TooManyScopes> {
+    pub fn new(
+        now: Time,
+        mut params: Params,
+        commons: &impl Access,
+    ) -> Result<Self, TooManyScopes> {
         let asked = Allowance {
             left: params.policy.max_attempts,
             deadline: now + params.policy.deadline,
@@ -103,7 +109,7 @@ impl Generation {
             itinerary: Itinerary::new(Arc::clone(&params.targets), params.fallback),
             same_place: SamePlace::default(),
             dice: Dice::new(params.seed),
-            ledger: Ledger::default(),
+            ledger: Ledger::new(std::mem::take(&mut params.skipped)),
             transcript: Transcript::default(),
             commands: VecDeque::new(),
             allowance,

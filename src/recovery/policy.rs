@@ -35,6 +35,8 @@ pub struct Target {
     pub timers: Timers,
     /// How many credentials its provider has.
     pub credentials: usize,
+    /// Whether it is another than the route's first target.
+    pub fallback: bool,
 }
 
 /// Where a class allows to go.

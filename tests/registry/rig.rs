@@ -119,8 +119,10 @@ impl Rig {
                 context_window: None,
                 timers: self.target.timers,
                 credentials: 0,
+                fallback: false,
             }]
             .into(),
+            skipped: Vec::new(),
             policy: route.policy.clone(),
             fallback: true,
             delivery: Delivery::Preview,

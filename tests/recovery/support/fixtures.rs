@@ -47,6 +47,7 @@ pub fn target(provider: &str) -> Target {
         context_window: None,
         timers: Timers::HOSTED,
         credentials: 0,
+        fallback: false,
     }
 }
 
@@ -58,8 +59,12 @@ pub fn params(targets: usize) -> Params {
         targets: names
             .iter()
             .take(targets)
-            .map(|name| target(name))
+            .map(|name| Target {
+                fallback: *name != "a",
+                ..target(name)
+            })
             .collect(),
+        skipped: Vec::new(),
         policy: Policy {
             max_attempts: 11,
             deadline: s(600),
