@@ -206,4 +206,4 @@ fn reflection() -> Option<
         .ok()
 }
 
-pub use connections::{Connection, incoming};
+pub use connections::{Bounds, Connection, incoming};
