@@ -50,10 +50,12 @@ fn params() -> Params {
         context_window: None,
         timers: Timers::HOSTED,
         credentials: 0,
+        fallback: false,
     };
     Params {
         id: "g1".into(),
         targets: [target].into(),
+        skipped: Vec::new(),
         policy: Policy {
             max_attempts: 11,
             deadline: Duration::from_secs(600),

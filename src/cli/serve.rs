@@ -81,7 +81,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
         tokio::spawn(admin::serve(admin, about, stop.clone())),
     ];
     let connections = gauges.grpc_connections.clone();
-    let incoming = server::incoming(grpc, config.listen.max_connections, connections);
+    let incoming = server::incoming(grpc, (&config.listen).into(), connections);
     tracing::info!(grpc = %config.listen.grpc, public = %config.listen.public, "listening");
     server.serve(incoming, drain, terminate).await?;
 

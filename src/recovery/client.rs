@@ -239,13 +239,13 @@ impl Generation {
     }
 
     fn attempt_started_again(&mut self, allowance_left: u32) -> Frame {
-        let fallback = self.itinerary.current_index() > 0;
         let mode = self
             .ledger
             .current()
             .map(|entry| entry.mode)
             .unwrap_or_default();
         let target = self.itinerary.current();
+        let fallback = target.is_some_and(|target| target.fallback);
         Frame::AttemptStarted(AttemptStarted {
             attempt: self.attempts,
             target: target.map(|t| t.name.to_string()).unwrap_or_default(),

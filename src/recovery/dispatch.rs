@@ -93,7 +93,7 @@ impl Generation {
             provider: target.provider.to_string(),
             model: target.model.clone(),
             mode: mode.into(),
-            fallback: index > 0,
+            fallback: target.fallback,
             allowance_left: left,
         });
         let (block, output_bytes) = self.begin_output(mode);

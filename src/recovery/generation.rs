@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     proto::{
-        self, Accepted, Committed, Delivery, Failed, StoppedBy, WaitSource,
+        self, Accepted, Committed, Delivery, Failed, SkippedTarget, StoppedBy, WaitSource,
         generate_response::Frame,
     },
     verdict::{Class, Failure, Origin, Stage},
@@ -32,6 +32,8 @@ pub struct Params {
     pub id: String,
     /// The route's targets in order; at least one.
     pub targets: Arc<[Target]>,
+    /// Targets of the route that cannot take the request, for the ledger.
+    pub skipped: Vec<SkippedTarget>,
     /// The route's policy, tightened by the client's options.
     pub policy: Policy,
     /// Whether targets other than the first may be used.
@@ -92,7 +94,11 @@ pub struct Generation {
 
 impl Generation {
     /// Joins the scope, if there is one. Nothing happens before [`Event::Start`].
-    pub fn new(now: Time, params: Params, commons: &impl Access) -> Result<Self, TooManyScopes> {
+    pub fn new(
+        now: Time,
+        mut params: Params,
+        commons: &impl Access,
+    ) -> Result<Self, TooManyScopes> {
         let asked = Allowance {
             left: params.policy.max_attempts,
             deadline: now + params.policy.deadline,
@@ -106,7 +112,7 @@ impl Generation {
             itinerary: Itinerary::new(Arc::clone(&params.targets), params.fallback),
             same_place: SamePlace::default(),
             dice: Dice::new(params.seed),
-            ledger: Ledger::default(),
+            ledger: Ledger::new(std::mem::take(&mut params.skipped)),
             transcript: Transcript::default(),
             sequel: None,
             commands: VecDeque::new(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Time, event::Waited};
 use crate::{
-    proto::{self, Executed, Mode, Usage},
+    proto::{self, Executed, Mode, SkippedTarget, Usage},
     verdict::Failure,
 };
 
@@ -91,9 +91,19 @@ pub struct Ledger {
     entries: Vec<Entry>,
     /// What was waited for an attempt that never came.
     in_vain: Duration,
+    /// Targets of the route that could not take the request.
+    skipped: Box<[SkippedTarget]>,
 }
 
 impl Ledger {
+    /// An empty account, of a request that the `skipped` targets cannot take.
+    pub fn new(skipped: Vec<SkippedTarget>) -> Self {
+        Self {
+            skipped: skipped.into(),
+            ..Self::default()
+        }
+    }
+
     /// Opens the entry of an attempt that is being dispatched.
     pub fn open(&mut self, entry: Entry) {
         if self.entries.is_empty() {
@@ -197,6 +207,7 @@ impl Ledger {
             total_usage: Some(total),
             void_output_tokens: void,
             waited: Some(duration(waited)),
+            skipped: self.skipped.to_vec(),
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct Target {
     pub continues: bool,
     /// It stores its responses: one that is cut off can be read on.
     pub resumes: bool,
+    /// Whether it is another than the route's first target.
+    pub fallback: bool,
 }
 
 /// Where a class allows to go.

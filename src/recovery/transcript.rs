@@ -90,7 +90,7 @@ pub struct Transcript {
     /// How many of them were delivered.
     native_delivered: usize,
     /// The events from here on are not shown yet: their attempt may not be what it seems.
-    native_held: Option<usize>,
+    native_held: Option<u32>,
     /// The block of each tool call, and of each block that the protocol numbers.
     numbered: HashMap<u32, usize>,
     /// The protocol's number of the block that text belongs to, where it numbers its blocks.
@@ -104,7 +104,7 @@ impl Transcript {
         self.attempt = attempt;
         self.numbered.clear();
         self.current = None;
-        self.native_held = held.then_some(self.native.len());
+        self.native_held = held.then_some(self.native.len() as u32);
     }
 
     /// `attempt` reads on the same response: what is there is its own from now on.
@@ -126,7 +126,7 @@ impl Transcript {
     /// Drops what was held back, and everything of `attempt` and later ones, delivered or not.
     pub fn void_from(&mut self, attempt: u32) {
         if let Some(held) = self.native_held.take() {
-            self.native.truncate(held);
+            self.native.truncate(held as usize);
         }
         self.native.retain(|event| event.attempt < attempt);
         self.native_delivered = self.native_delivered.min(self.native.len());
@@ -242,7 +242,9 @@ impl Transcript {
     }
 
     fn next_native(&self) -> Option<&Native> {
-        let shown = self.native_held.unwrap_or(self.native.len());
+        let shown = self
+            .native_held
+            .map_or(self.native.len(), |held| held as usize);
         self.native
             .get(self.native_delivered)
             .filter(|_| self.native_delivered < shown)

@@ -1,4 +1,7 @@
 //! The gRPC listener's connections: counted, and bounded.
+//!
+//! HTTP/2 finds a dead client by its PING, but cannot let go of one that takes no bytes: its last frame
+//! waits in front of a full socket, for ever. So a connection whose client takes nothing is ended here.
 
 use std::{
     io,
@@ -17,7 +20,10 @@ use tokio::{
 use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-use crate::telemetry::{Gauge, Guard};
+use crate::{
+    config::Listen,
+    telemetry::{Gauge, Guard},
+};
 
 /// How long a client may take to say hello. From then on HTTP/2 PINGs find out whether it is alive;
 /// before, nothing would, and its place would be taken for ever. Fixed.
@@ -31,6 +37,10 @@ pub struct Connection {
     stream: TcpStream,
     /// Until it has said hello.
     hello: Option<Hello>,
+    /// How long a client may take nothing; `None` is for ever.
+    stuck_after: Option<Duration>,
+    /// While it takes nothing.
+    stuck: Option<Pin<Box<Sleep>>>,
     _place: OwnedSemaphorePermit,
     _alive: Guard,
 }
@@ -43,16 +53,39 @@ struct Hello {
 /// Pause after a failed accept, mostly for want of file descriptors: trying at once would spin. Fixed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections, at most `max` at a time: a further one is closed at once, so that its client
-/// learns it now and not by a time-out.
+/// What a listener's clients may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Connections at a time. A further one is closed at once, so that its client learns it now and not
+    /// by a time-out.
+    pub connections: usize,
+    /// How long a client may take no byte although there are some for it, before its connection is
+    /// ended; `None` is for ever.
+    pub stuck: Option<Duration>,
+}
+
+impl From<&Listen> for Bounds {
+    /// A client that takes nothing cannot answer a PING either: it has as long as a silent one, and for
+    /// ever where there are no PINGs.
+    fn from(listen: &Listen) -> Self {
+        let (interval, timeout) = (listen.keepalive_interval, listen.keepalive_timeout);
+        Self {
+            connections: listen.max_connections,
+            stuck: (!interval.is_zero()).then_some(interval.saturating_add(timeout)),
+        }
+    }
+}
+
+/// Accepts connections within `bounds`, and counts them.
 pub fn incoming(
     listener: TcpListener,
-    max: usize,
+    bounds: Bounds,
     gauge: Gauge,
 ) -> impl Stream<Item = io::Result<Connection>> + Send {
     Incoming {
         accept: move |cx: &mut Context<'_>| listener.poll_accept(cx).map_ok(|(stream, _)| stream),
-        places: Arc::new(Semaphore::new(max)),
+        places: Arc::new(Semaphore::new(bounds.connections)),
+        stuck_after: bounds.stuck,
         gauge,
         pause: None,
     }
@@ -61,6 +94,7 @@ pub fn incoming(
 struct Incoming<A> {
     accept: A,
     places: Arc<Semaphore>,
+    stuck_after: Option<Duration>,
     gauge: Gauge,
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -111,10 +145,34 @@ where
             return Poll::Ready(Some(Ok(Connection {
                 stream,
                 hello: Some(hello),
+                stuck_after: self.stuck_after,
+                stuck: None,
                 _place: place,
                 _alive,
             })));
         }
+    }
+}
+
+impl Connection {
+    /// `written`, or an error once the client has taken nothing for too long.
+    fn unless_stuck(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let Some(length) = self.stuck_after else {
+            return written;
+        };
+        let timer = self
+            .stuck
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(length)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -157,7 +215,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.unless_stuck(written, cx)
     }
 
     fn poll_write_vectored(
@@ -165,7 +224,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.unless_stuck(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -196,6 +256,7 @@ mod tests {
                 Poll::Ready(Err(io::Error::other("too many open files")))
             },
             places: Arc::new(Semaphore::new(1)),
+            stuck_after: None,
             gauge: Gauge::default(),
             pause: None,
         };

@@ -15,6 +15,7 @@ mod rpc;
 mod service;
 mod start;
 mod status;
+mod targets;
 
 use std::{sync::Arc, time::Duration};
 
@@ -46,6 +47,10 @@ const MAX_HEADER_LIST: u32 = 16 << 10;
 /// Streams that a client opened and reset before they were accepted; above it the connection is a
 /// rapid-reset attack. Fixed.
 const MAX_PENDING_RESETS: usize = 20;
+
+/// Streams that the sidecar itself had to refuse or reset for a breach of protocol, over the life of a
+/// connection; above it the client makes it work for nothing. Fixed.
+const MAX_ERROR_RESETS: usize = 1024;
 
 /// The sidecar, without its sockets.
 pub struct Server {
@@ -115,6 +120,7 @@ impl Server {
             .http2_keepalive_timeout(keepalive(listen.keepalive_timeout))
             .http2_max_header_list_size(MAX_HEADER_LIST)
             .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
+            .http2_max_local_error_reset_streams(Some(MAX_ERROR_RESETS))
             .tcp_nodelay(true)
             .add_service(health_service)
             .add_service(grpc)
@@ -200,4 +206,4 @@ fn reflection() -> Option<
         .ok()
 }
 
-pub use connections::{Connection, incoming};
+pub use connections::{Bounds, Connection, incoming};

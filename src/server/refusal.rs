@@ -78,6 +78,11 @@ impl Refusal {
         self
     }
 
+    /// What is wrong: the field, then the reason.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The one frame and the status.
     pub fn into_frame_and_status(self) -> (GenerateResponse, Status) {
         let failed = self.failed();

@@ -3,7 +3,6 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
     time::Duration,
 };
 
@@ -12,13 +11,13 @@ use prost::Message;
 use super::{
     options::{self, Tightened},
     refusal::Refusal,
+    targets,
 };
 use crate::{
-    config::{self, Config, Route},
-    proto::{Delivery, Protocol, Start, start::Input},
-    protocol::adapter::{self, RequestInput, Source},
+    config::{Config, Route},
+    proto::{Delivery, Start},
     recovery::{self, Time},
-    session::{Plan, PlannedTarget, RequestKey},
+    session::{Plan, RequestKey},
 };
 
 /// Bound of `start.request_id` and `start.scope`, in bytes. Fixed.
@@ -72,24 +71,24 @@ pub fn prepare(
     let delivery = delivery(start)?;
     let tightened = Tightened::new(route, start.recovery.as_ref())?;
     let detach_grace = detach_grace(start)?;
-    let mut targets = targets(route, &start.model)?;
-    if !tightened.fallback {
-        targets.truncate(1);
-    }
+    let targets::Planned {
+        targets,
+        requests,
+        skipped,
+    } = targets::plan(start, route, &tightened)?;
     let plan = Plan {
         native_events: start.include_native_events,
-        targets: plan(start, &targets, &tightened)?,
+        targets: requests,
     };
-    let planned = targets.iter().zip(&plan.targets);
-    let model = targets
+    let model = plan
+        .targets
         .first()
         .map(|target| target.model.clone())
         .unwrap_or_default();
     let params = recovery::Params {
         id: circumstances.id,
-        targets: planned
-            .map(|(target, planned)| core_target(target, planned, &tightened))
-            .collect(),
+        targets: targets.into(),
+        skipped,
         policy: tightened.policy,
         fallback: tightened.fallback,
         delivery,
@@ -203,138 +202,9 @@ fn detach_grace(start: &Start) -> Result<Duration, Refusal> {
     Ok(grace)
 }
 
-/// The route's targets; `model` replaces the first one's.
-fn targets(route: &Route, model: &str) -> Result<Vec<config::Target>, Refusal> {
-    let mut targets = route.targets.clone();
-    if model.is_empty() {
-        return Ok(targets);
-    }
-    let own = targets.first().is_some_and(|target| target.model == model);
-    if !own && !route.models.iter().any(|pattern| matches(pattern, model)) {
-        let shown: String = model.chars().take(64).collect();
-        let reason = format!(
-            "{shown:?} is not allowed by route {}; allowed are {:?}",
-            route.name, route.models
-        );
-        return Err(Refusal::invalid("start.model", reason));
-    }
-    if let Some(first) = targets.first_mut() {
-        first.name = format!("{}/{model}", first.provider.name);
-        model.clone_into(&mut first.model);
-        first.context_window = first.context_window.filter(|_| own);
-    }
-    Ok(targets)
-}
-
-/// Whether `model` matches `pattern`, in which `*` stands for any run of characters.
-fn matches(pattern: &str, model: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = model.strip_prefix(first) else {
-        return false;
-    };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else {
-        return rest.is_empty();
-    };
-    for piece in pieces {
-        match rest.split_once(piece) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
-fn plan(
-    start: &Start,
-    targets: &[config::Target],
-    tightened: &Tightened,
-) -> Result<Vec<PlannedTarget>, Refusal> {
-    let source = match &start.input {
-        None => {
-            return Err(Refusal::invalid(
-                "start.input",
-                "conversation or native is required",
-            ));
-        }
-        Some(Input::Conversation(conversation)) => Source::Conversation(conversation),
-        Some(Input::Native(native)) => {
-            adapter::native_adapter(native.protocol)?;
-            Source::Native(&native.json)
-        }
-    };
-    targets
-        .iter()
-        .map(|target| plan_target(source, target, tightened))
-        .collect()
-}
-
-fn plan_target(
-    source: Source<'_>,
-    target: &config::Target,
-    tightened: &Tightened,
-) -> Result<PlannedTarget, Refusal> {
-    let provider = &target.provider;
-    let Some(adapter) = adapter::adapter(provider.protocol) else {
-        let protocol = Protocol::as_str_name(&provider.protocol);
-        let reason = format!(
-            "its target {} speaks {protocol}, not built yet",
-            target.name
-        );
-        return Err(Refusal::unimplemented("start.route", reason));
-    };
-    let request = adapter.request(RequestInput {
-        source,
-        model: &target.model,
-        dialect: provider.dialect,
-        stored: provider.resume,
-    })?;
-    let mut headers = request.headers;
-    provider.add_headers(&mut headers);
-    Ok(PlannedTarget {
-        name: target.name.clone(),
-        model: target.model.clone(),
-        provider: Arc::clone(provider),
-        method: request.method,
-        path: request.path,
-        headers,
-        body: request.body,
-        connect: tightened.timers(target.timers).connect,
-    })
-}
-
-fn core_target(
-    target: &config::Target,
-    planned: &PlannedTarget,
-    tightened: &Tightened,
-) -> recovery::Target {
-    recovery::Target {
-        name: target.name.as_str().into(),
-        provider: target.provider.name.as_str().into(),
-        model: target.model.clone(),
-        context_window: target.context_window,
-        timers: tightened.timers(target.timers),
-        credentials: target.provider.credentials.len(),
-        continues: planned.continues(),
-        resumes: target.provider.resume,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_run_of_characters() {
-        assert!(matches("gpt-5-*", "gpt-5-mini"));
-        assert!(matches("gpt-5", "gpt-5"));
-        assert!(matches("*", "anything"));
-        assert!(matches("a*b*c", "a-x-b-y-c"));
-        assert!(!matches("gpt-5", "gpt-5-mini"));
-        assert!(!matches("gpt-5-*", "gpt-4"));
-        assert!(!matches("a*bc*c", "abc"));
-    }
 
     #[test]
     fn the_hash_leaves_out_recovery_delivery_and_labels_only() {

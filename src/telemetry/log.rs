@@ -2,6 +2,7 @@
 //!
 //! The configured level is for our own lines. Everything below us (HTTP/2, TLS, the exporters) only
 //! warns, whatever the level: at `debug` those crates print headers, and headers carry credentials.
+//! `h2` does not even warn: it has a warning for a frame that its peer may send as often as it likes.
 //! `RUST_LOG` replaces the whole filter, for those who know what they ask for.
 
 use std::io::{self, IsTerminal};
@@ -68,7 +69,7 @@ fn filter(settings: &config::Telemetry, rust_log: Option<&str>) -> Result<EnvFil
         Some(directives) if !directives.is_empty() => ("RUST_LOG", directives.to_owned()),
         _ => (
             "telemetry.logs.level",
-            format!("warn,redrive={}", settings.log_level),
+            format!("warn,h2=error,redrive={}", settings.log_level),
         ),
     };
     EnvFilter::builder()

@@ -163,7 +163,7 @@ async fn serve(yaml: &str) -> (SocketAddr, Kind) {
     let listener = TcpListener::bind(config.listen.grpc).await.unwrap();
     let address = listener.local_addr().unwrap();
     let connections = telemetry.gauges().grpc_connections.clone();
-    let incoming = server::incoming(listener, config.listen.max_connections, connections);
+    let incoming = server::incoming(listener, (&config.listen).into(), connections);
     let door = Arc::new(Door::new());
     let server = Server::new(Arc::new(config), door, Clock::start(), telemetry.clone());
     let drain = CancellationToken::new();

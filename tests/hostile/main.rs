@@ -10,9 +10,14 @@
 )]
 
 mod attach;
+mod attacker;
+mod frames;
+mod http2_clients;
+mod http2_providers;
 mod listeners;
 mod operator;
 mod providers;
 mod sidecar;
+mod siege;
 #[path = "../support/mod.rs"]
 mod support;

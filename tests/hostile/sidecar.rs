@@ -1,7 +1,8 @@
 //! `redrive serve` as a process of its own.
 
 use std::{
-    fs,
+    collections::BTreeMap,
+    fs::{self, File},
     net::SocketAddr,
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -13,22 +14,25 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time,
 };
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 
-use crate::support::{Ended, generate, rpc, start};
+use crate::support::{Ended, StartExt, generate, rpc, start};
 
 /// How long anything may take that is not bounded below it.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The grace of its drain.
 pub const GRACE: Duration = Duration::from_secs(1);
+
+/// The file of its log, in its directory.
+const LOG: &str = "log";
 
 /// A running process; killed when it is dropped.
 pub struct Sidecar {
     child: Child,
     pub grpc: SocketAddr,
     pub public: SocketAddr,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Drop for Sidecar {
@@ -41,17 +45,25 @@ impl Drop for Sidecar {
 impl Sidecar {
     /// In front of the provider at `provider`, with at most `descriptors` file descriptors.
     pub async fn start(provider: SocketAddr, descriptors: u32) -> Sidecar {
-        let [grpc, public, admin] = free_addresses().await;
-        let directory = TempDir::new().unwrap();
-        let config = directory.path().join("redrive.yaml");
-        let text = format!(
-            "listen: {{grpc: '{grpc}', public: '{public}', admin: '{admin}'}}\n\
-             providers: {{a: {{base_url: 'http://{provider}/v1'}}}}\n\
+        let rest = format!(
+            "providers: {{a: {{base_url: 'http://{provider}/v1'}}}}\n\
              routes: {{default: {{targets: [{{provider: a, model: m}}], \
              recovery: {{max_attempts: 1}}, timers: {{first_token: 1s}}}}}}\n\
              drain: {{grace: 1s}}\n"
         );
+        Self::configured("", &rest, descriptors).await
+    }
+
+    /// With keys of `listen` beside its addresses, and the `rest` of the file.
+    pub async fn configured(listen: &str, rest: &str, descriptors: u32) -> Sidecar {
+        let [grpc, public, admin] = free_addresses().await;
+        let directory = TempDir::new().unwrap();
+        let config = directory.path().join("redrive.yaml");
+        let text = format!(
+            "listen: {{grpc: '{grpc}', public: '{public}', admin: '{admin}', {listen}}}\n{rest}"
+        );
         fs::write(&config, text).unwrap();
+        let log = File::create(directory.path().join(LOG)).unwrap();
         let child = Command::new("sh")
             .arg("-c")
             .arg("ulimit -n \"$1\" && exec \"$2\" serve --config \"$3\"")
@@ -59,14 +71,14 @@ impl Sidecar {
             .arg(descriptors.to_string())
             .arg(env!("CARGO_BIN_EXE_redrive"))
             .arg(&config)
-            .stderr(Stdio::null())
+            .stderr(Stdio::from(log))
             .spawn()
             .unwrap();
         let sidecar = Sidecar {
             child,
             grpc,
             public,
-            _directory: directory,
+            directory,
         };
         let until = Instant::now() + PATIENCE;
         while !sidecar.is_ready().await {
@@ -78,29 +90,71 @@ impl Sidecar {
 
     /// What a probe of the kubelet sees within its second.
     pub async fn is_ready(&self) -> bool {
-        let probe = async {
-            let mut stream = TcpStream::connect(self.public).await?;
-            let request = b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n";
-            stream.write_all(request).await?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await?;
-            Ok::<_, std::io::Error>(answer.starts_with("HTTP/1.1 200"))
-        };
+        let probe = self.ask("/readyz");
         matches!(
             time::timeout(Duration::from_secs(1), probe).await,
-            Ok(Ok(true))
+            Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 200")
         )
+    }
+
+    /// What the public listener answers.
+    async fn ask(&self, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(self.public).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    /// All that is alive in it, by the names of its metrics.
+    pub async fn gauges(&self) -> BTreeMap<String, i64> {
+        let answer = time::timeout(PATIENCE, self.ask("/metrics")).await;
+        let text = answer.expect("no metrics").expect("no metrics");
+        let alive = text.lines().filter_map(|line| {
+            let (name, value) = line.rsplit_once(' ')?;
+            let name = name.split('{').next()?;
+            let counts = name.ends_with("_active") || name.ends_with("_bytes");
+            (!name.starts_with('#') && counts).then(|| (name.to_owned(), value.parse().unwrap()))
+        });
+        alive.collect()
+    }
+
+    /// A connection of a good client.
+    pub async fn channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc)).unwrap();
+        endpoint.connect().await.unwrap()
     }
 
     /// One generation over a connection of its own.
     pub async fn generate(&self) -> Ended {
+        self.generate_on(&self.channel().await, "default").await
+    }
+
+    /// One generation of a route.
+    pub async fn generate_on(&self, channel: &Channel, route: &str) -> Ended {
         let generation = async {
-            let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc)).unwrap();
-            let rpc = rpc::open(&endpoint.connect().await.unwrap(), None).await;
-            rpc.send(generate(start()));
+            let rpc = rpc::open(channel, None).await;
+            rpc.send(generate(start().on(route)));
             rpc.end().await
         };
         time::timeout(PATIENCE, generation).await.expect("it hangs")
+    }
+
+    /// Resident memory in bytes: now, and the most it ever was.
+    pub fn resident(&self) -> (u64, u64) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let of = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.unwrap().trim().strip_suffix(" kB").unwrap();
+            kib.parse::<u64>().unwrap() << 10
+        };
+        (of("VmRSS:"), of("VmHWM:"))
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join(LOG)).unwrap()
     }
 
     /// Processor time that it uses in a second from now.

@@ -61,12 +61,12 @@ impl Sidecar {
         let config = Arc::new(config.unwrap_or_else(|errors| panic!("{errors}")));
         let telemetry = Telemetry::new(&config.telemetry, []).unwrap();
         let door = Arc::new(Door::new());
-        let max_connections = config.listen.max_connections;
+        let bounds = server::Bounds::from(&config.listen);
         let server = Server::new(config, door, Clock::start(), telemetry.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let connections = telemetry.gauges().grpc_connections.clone();
-        let incoming = server::incoming(listener, max_connections, connections);
+        let incoming = server::incoming(listener, bounds, connections);
         let drain = CancellationToken::new();
         let stop = drain.clone();
         let serving = tokio::spawn({

@@ -121,8 +121,10 @@ impl Rig {
                 credentials: 0,
                 continues: false,
                 resumes: false,
+                fallback: false,
             }]
             .into(),
+            skipped: Vec::new(),
             policy: route.policy.clone(),
             fallback: true,
             delivery: Delivery::Preview,

@@ -85,13 +85,13 @@ impl Bench {
         let telemetry = Telemetry::new(&config.telemetry, ["a/m".to_owned()]).unwrap();
         let gauges = telemetry.gauges().clone();
         let door = Arc::new(Door::counting(gauges.provider_connections.shared()));
-        let max_connections = config.listen.max_connections;
+        let bounds = server::Bounds::from(&config.listen);
         let server = Server::new(config, door, Clock::start(), telemetry.clone());
         let (listener, grpc) = listen().await;
         let (metrics, public) = listen().await;
         let drain = CancellationToken::new();
         let readiness = server.readiness.clone();
-        let incoming = server::incoming(listener, max_connections, gauges.grpc_connections);
+        let incoming = server::incoming(listener, bounds, gauges.grpc_connections);
         let (draining, stop) = (drain.clone(), drain.clone());
         let tasks = vec![
             tokio::spawn(async move { server.serve(incoming, draining, stop).await.unwrap() }),

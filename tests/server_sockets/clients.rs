@@ -192,7 +192,11 @@ fn a_connection_that_has_said_hello_may_be_silent() {
 async fn accepted() -> (TcpStream, redrive::server::Connection) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let incoming = redrive::server::incoming(listener, 1, Gauge::default());
+    let bounds = redrive::server::Bounds {
+        connections: 1,
+        stuck: None,
+    };
+    let incoming = redrive::server::incoming(listener, bounds, Gauge::default());
     let mut incoming = std::pin::pin!(incoming);
     let client = TcpStream::connect(address).await.unwrap();
     let server = incoming.next().await.unwrap().unwrap();

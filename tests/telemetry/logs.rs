@@ -122,7 +122,7 @@ fn text_lines_are_for_people() {
 }
 
 #[test]
-fn the_level_is_for_our_own_lines_and_others_only_warn() {
+fn the_level_is_for_our_own_lines_and_others_only_warn_and_h2_not_even_that() {
     let settings = config::Telemetry {
         log_level: "debug".to_owned(),
         ..settings()
@@ -130,7 +130,8 @@ fn the_level_is_for_our_own_lines_and_others_only_warn() {
     let log = logged(&settings, None, || {
         tracing::debug!(target: "redrive", "ours");
         tracing::debug!(target: "h2::codec", "authorization: secret");
-        tracing::warn!(target: "h2", "theirs");
+        tracing::warn!(target: "h2::proto::ping_pong", "for each frame of a peer");
+        tracing::warn!(target: "rustls", "theirs");
     });
     let messages: Vec<_> = log
         .json()

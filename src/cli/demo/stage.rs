@@ -143,7 +143,7 @@ async fn start_sidecar(
     let listener = TcpListener::bind(config.listen.grpc).await?;
     let address = listener.local_addr()?;
     let connections = telemetry.gauges().grpc_connections.clone();
-    let incoming = server::incoming(listener, config.listen.max_connections, connections);
+    let incoming = server::incoming(listener, (&config.listen).into(), connections);
     let door = Arc::new(Door::new());
     let server = Server::new(Arc::new(config), door, Clock::start(), telemetry);
     let serving = tokio::spawn(async move { server.serve(incoming, drain.clone(), drain).await });

@@ -43,6 +43,19 @@ pub(super) fn http1(error: &hyper::Error, stage: Stage) -> TransportError {
     }
 }
 
+/// A failure of an HTTP/2 stream that waits for its head. `alone` says that no other stream can have
+/// brought the connection down.
+pub(super) fn http2_head(error: &h2::Error, alone: bool) -> TransportError {
+    let failure = http2(error, Stage::Request);
+    if alone && blames_the_head(error) {
+        return TransportError {
+            kind: TransportKind::HeadTooLarge,
+            ..failure
+        };
+    }
+    failure
+}
+
 /// A failure of an HTTP/2 stream after the hand-over.
 pub(super) fn http2(error: &h2::Error, stage: Stage) -> TransportError {
     let reason = error.reason();
@@ -52,9 +65,6 @@ pub(super) fn http2(error: &h2::Error, stage: Stage) -> TransportError {
         TransportKind::RefusedStream
     } else if error.is_remote() {
         TransportKind::StreamReset
-    } else if error.is_library() && reason == Some(h2::Reason::ENHANCE_YOUR_CALM) {
-        // h2 itself says so to a head that goes on for too many CONTINUATION frames.
-        TransportKind::HeadTooLarge
     } else if error.is_library() {
         TransportKind::Protocol
     } else if find::<rustls::Error>(error).is_some() {
@@ -67,6 +77,16 @@ pub(super) fn http2(error: &h2::Error, stage: Stage) -> TransportError {
         stage,
         detail: chain(error),
     }
+}
+
+/// Whether h2 itself gave up a head: for its size, or for too many CONTINUATION frames. The reason it
+/// gives is that of other floods too, so what it tells the peer beside it decides.
+fn blames_the_head(error: &h2::Error) -> bool {
+    let text = error.to_string();
+    error.is_library()
+        && ["header_list_way_too_large", "too_many_continuations"]
+            .iter()
+            .any(|told| text.contains(told))
 }
 
 /// A TLS handshake that failed.

@@ -54,6 +54,8 @@ pub(super) struct Session {
 #[derive(Default)]
 pub(super) struct Control {
     streams: AtomicUsize,
+    /// There was another stream when the newest one was opened.
+    shared: AtomicBool,
     retired: AtomicBool,
     news: Notify,
 }
@@ -89,7 +91,8 @@ impl Session {
 
     /// A place for one exchange.
     pub(super) fn lane(&self, site: &Arc<Site>, reused: bool) -> Lane {
-        self.control.streams.fetch_add(1, Ordering::Relaxed);
+        let others = self.control.streams.fetch_add(1, Ordering::Relaxed);
+        self.control.shared.store(others > 0, Ordering::Relaxed);
         let place = Place {
             control: self.control.clone(),
             site: site.clone(),
@@ -263,6 +266,12 @@ impl Flight {
             let _ = body.flow_control().release_capacity(data.len());
         }
         Poll::Ready(data)
+    }
+
+    /// No other stream was open together with this one: what the peer did to the connection, it did to
+    /// this one.
+    pub(super) fn is_alone(&self) -> bool {
+        !self.place.control.shared.load(Ordering::Relaxed)
     }
 
     /// The connection takes no further exchange.

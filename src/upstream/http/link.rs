@@ -51,7 +51,7 @@ impl Flight {
                 .map_err(|e| errors::http1(&e, Stage::Request)),
             Self::Http2(flight) => flight
                 .poll_head(cx)
-                .map_err(|e| errors::http2(&e, Stage::Request)),
+                .map_err(|e| errors::http2_head(&e, flight.is_alone())),
         }
     }
 

@@ -49,6 +49,7 @@ pub fn target(provider: &str) -> Target {
         credentials: 0,
         continues: false,
         resumes: false,
+        fallback: false,
     }
 }
 
@@ -60,8 +61,12 @@ pub fn params(targets: usize) -> Params {
         targets: names
             .iter()
             .take(targets)
-            .map(|name| target(name))
+            .map(|name| Target {
+                fallback: *name != "a",
+                ..target(name)
+            })
             .collect(),
+        skipped: Vec::new(),
         policy: Policy {
             max_attempts: 11,
             deadline: s(600),
