@@ -24,6 +24,16 @@ pub fn continuing(targets: usize) -> redrive::recovery::Params {
     })
 }
 
+/// Others find the first target down.
+pub fn shut_the_first_target(commons: &Shared) {
+    for _ in 0..4 {
+        let mut other = Script::start_at(at(0), params(1), commons);
+        other.sent();
+        other.fail(refused());
+        other.cancel();
+    }
+}
+
 /// A preview of `text` that was cut off, and the continuation dispatched. The preview is frame 3, the
 /// continuation's start frame 5.
 pub fn cut_off(params: redrive::recovery::Params, text: &str) -> Script {
@@ -262,6 +272,28 @@ fn where_a_refusal_ends_it_the_first_verdict_is_told_and_the_ledger_has_both() {
 }
 
 #[test]
+fn a_refusal_is_not_told_either_when_the_restart_does_not_come() {
+    let mut script = cut_off(continuing(1), "The sky");
+    script.slots = false;
+    script.sent();
+    script.fail(provider(Class::InvalidRequest));
+    script.pass(s(600));
+    assert_eq!(script.last(), "failed transport by deadline");
+    assert_eq!(script.failed().verdict.unwrap().attempt, 1);
+}
+
+#[test]
+fn what_was_to_be_continued_and_is_void_after_all_is_counted_so() {
+    let mut script = cut_off(continuing(1), "The sky");
+    script.sent();
+    script.fail(provider(Class::InvalidRequest));
+    script.answer("anew");
+    let ledger = script.ledger();
+    assert_eq!(ledger.total_usage.unwrap().output_tokens, 2 + 1);
+    assert_eq!(ledger.void_output_tokens, 2);
+}
+
+#[test]
 fn who_is_not_let_in_to_continue_is_not_asked_again_at_all() {
     for class in [Class::Auth, Class::Permission, Class::QuotaExhausted] {
         let mut script = cut_off(continuing(1), "The sky");
@@ -462,12 +494,7 @@ fn a_target_that_became_unusable_meanwhile_gives_its_text_up() {
     script.open();
     script.text("The sky");
     script.fail(reset());
-    for _ in 0..4 {
-        let mut other = Script::start_at(at(0), params(1), &commons);
-        other.sent();
-        other.fail(refused());
-        other.cancel();
-    }
+    shut_the_first_target(&commons);
     script.next_send();
     assert_eq!(
         script.told()[3..],

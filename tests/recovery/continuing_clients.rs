@@ -6,7 +6,7 @@ use redrive::{
 };
 
 use crate::{
-    continuing::{MORE, complete, continuing, cut_off},
+    continuing::{MORE, complete, continuing, cut_off, shut_the_first_target},
     support::*,
 };
 
@@ -43,6 +43,19 @@ fn effects_end_it_where_the_continuation_is_refused() {
 }
 
 #[test]
+fn effects_bind_the_target_whatever_becomes_of_it() {
+    let commons = commons();
+    let mut script = Script::start_at(at(0), continuing(2), &commons);
+    script.open();
+    script.text("The sky");
+    script.effects(3);
+    script.fail(reset());
+    shut_the_first_target(&commons);
+    script.next_send();
+    assert_eq!(script.last(), "attempt 2 a/m continue left=9");
+}
+
+#[test]
 fn effects_may_be_claimed_while_the_continuation_is_waited_for() {
     let mut script = Script::start(continuing(2));
     script.open();
@@ -65,6 +78,21 @@ fn effects_on_a_continuation_that_is_void_end_it() {
     let seen = script.sequence();
     script.reads = false;
     script.fail(reset());
+    script.effects(seen);
+    script.read();
+    assert_eq!(script.last(), "failed transport by effects unsafe");
+}
+
+#[test]
+fn effects_on_a_text_of_which_the_end_is_void_end_it() {
+    let mut script = cut_off(continuing(1), "Look:");
+    script.open();
+    script.text(MORE);
+    script.tool_call(0, "f", "{");
+    let seen = script.sequence();
+    script.reads = false;
+    script.fail(reset());
+    script.next_send();
     script.effects(seen);
     script.read();
     assert_eq!(script.last(), "failed transport by effects unsafe");
