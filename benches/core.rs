@@ -51,6 +51,8 @@ fn params() -> Params {
         timers: Timers::HOSTED,
         credentials: 0,
         fallback: false,
+        continues: false,
+        resumes: false,
     };
     Params {
         id: "g1".into(),

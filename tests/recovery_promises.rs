@@ -34,6 +34,16 @@
 //! | 13 confirmations and waits merge | `effects::queued_confirmations_merge`, `deliveries::a_wait_that_was_prolonged_unseen_is_told_once` |
 //! | 14 what was handed over is `maybe` | * `ledger::a_connection_that_could_not_be_opened_was_not_executed` |
 //! | 14 an end from outside proves nothing | * `ledger::what_ends_an_attempt_from_outside_proves_nothing_about_its_request` |
+//! | 2 kept output is given before the attempt that goes on with it | `continuing_clients::the_text_is_given_before_its_continuation_starts_to_a_client_that_lags` |
+//! | 3 nothing is shown before it is judged | * `continuing::nothing_is_shown_before_it_is_known_to_be_a_continuation` |
+//! | 3 a new beginning is seen | * `continuing::an_answer_begun_anew_is_void_unseen_and_restarted` |
+//! | 3 a verified prefix is final | `continuing::a_second_continuation_that_is_refused_ends_it_because_the_text_is_final` |
+//! | 3 white space stands once | * `continuing::white_space_is_not_sent_but_stays_and_is_not_doubled` |
+//! | 6 effects bind the target | `continuing_clients::effects_bind_the_target_whatever_becomes_of_it` |
+//! | 10 a refusal is not repeated | * `continuing::a_refusal_is_not_the_verdict_and_is_not_repeated` |
+//! | a refusal does not mask | `continuing::a_refusal_is_not_told_either_when_the_restart_does_not_come` |
+//! | 14 kept output is not void | * `continuing::usage_is_the_sum_of_what_the_message_is_made_of` |
+//! | a failed response is not read on | `resuming::a_response_that_failed_by_itself_is_not_read_on` |
 //! | same place ends recovery | `stalls::the_third_stall_in_a_row_at_the_same_place_ends_recovery` |
 //! | a time-out takes its reason away | * `client::one_that_never_comes_back_for_it_is_dropped` |
 

@@ -69,7 +69,6 @@ pub fn continues(protocol: Protocol, dialect: Dialect) -> bool {
             parts: vec![Part {
                 part: Some(part::Part::Text("-".to_owned())),
             }],
-            ..Message::default()
         }],
         ..Conversation::default()
     };
