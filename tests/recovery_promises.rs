@@ -38,7 +38,7 @@
 //! | 3 nothing is shown before it is judged | * `continuing::nothing_is_shown_before_it_is_known_to_be_a_continuation` |
 //! | 3 a new beginning is seen | * `continuing::an_answer_begun_anew_is_void_unseen_and_restarted` |
 //! | 3 a verified prefix is final | `continuing::a_second_continuation_that_is_refused_ends_it_because_the_text_is_final` |
-//! | 3 white space stands once | * `continuing::white_space_is_not_sent_but_stays_and_is_not_doubled` |
+//! | 3 white space stands once | `continuing::white_space_is_not_sent_but_stays_and_is_not_doubled` |
 //! | 6 effects bind the target | `continuing_clients::effects_bind_the_target_whatever_becomes_of_it` |
 //! | 10 a refusal is not repeated | * `continuing::a_refusal_is_not_the_verdict_and_is_not_repeated` |
 //! | a refusal does not mask | `continuing::a_refusal_is_not_told_either_when_the_restart_does_not_come` |

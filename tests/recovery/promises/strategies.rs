@@ -65,8 +65,8 @@ fn says() -> impl Strategy<Value = Says> {
     prop_oneof![
         8 => prop::sample::select(vec!["a", "bc", "é", "long text", " \n"]).prop_map(Says::Text),
         2 => Just(Says::Text(LONG)),
-        1 => Just(Says::Echo),
-        1 => Just(Says::Anew),
+        3 => Just(Says::Echo),
+        3 => Just(Says::Anew),
         2 => Just(Says::Reasoning("hm")),
         2 => (0u32..2).prop_map(Says::Call),
         3 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":", "1}"]))

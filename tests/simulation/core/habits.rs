@@ -38,7 +38,7 @@ const LONG: &str =
     "a text that is longer than what is held back of a continuation before it is judged";
 
 /// How often a provider says what.
-const WORDS: [u64; 14] = [16, 4, 2, 4, 6, 6, 2, 2, 5, 1, 2, 1, 2, 2];
+const WORDS: [u64; 14] = [16, 4, 2, 4, 6, 6, 2, 2, 5, 1, 2, 1, 6, 6];
 
 /// The habits of one fleet.
 pub struct Habits {
