@@ -10,7 +10,6 @@ use clap::Args;
 
 use crate::{
     config::{Config, Environment, Listen, Route, Target, in_words},
-    protocol::Dialect,
     recovery::settings::{Replay, Timers},
 };
 
@@ -111,12 +110,7 @@ fn describe_route(route: &Route, out: &mut impl Write) -> io::Result<()> {
 fn describe_target(number: usize, target: &Target, out: &mut impl Write) -> io::Result<()> {
     let provider = &target.provider;
     let base_url = &provider.endpoint.base_url;
-    let dialect = match provider.dialect {
-        Dialect::Openai => "openai",
-        Dialect::Azure => "azure",
-        Dialect::Openrouter => "openrouter",
-        Dialect::Vllm => "vllm",
-    };
+    let dialect = provider.dialect.name();
     let credentials: Vec<&str> = provider.credentials.iter().map(|c| &*c.name).collect();
     let credentials = match credentials.as_slice() {
         [] => "no credentials".to_owned(),

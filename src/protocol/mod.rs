@@ -5,28 +5,16 @@
 //! one line in the registry.
 
 pub mod adapter;
+mod dialect;
 mod event;
 pub mod openai_chat;
 pub mod sse;
 
+pub use dialect::Dialect;
 pub use event::{BlockKind, DecodeError, Delta, Event};
 
 /// The provider protocols of the contract.
 pub use crate::proto::Protocol;
-
-/// Deviations of a server from the protocol it speaks. Settings of one adapter, not copies of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dialect {
-    /// The vendor of the protocol.
-    #[default]
-    Openai,
-    /// Azure OpenAI and Foundry: `api-key` header.
-    Azure,
-    /// OpenRouter.
-    Openrouter,
-    /// vLLM.
-    Vllm,
-}
 
 /// What completes a Chat Completions response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

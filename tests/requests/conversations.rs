@@ -1,8 +1,4 @@
 //! One conversation for each theme; what is sent for it is a golden file.
-//!
-//! `UPDATE_GOLDEN=1 cargo test --test requests` writes the files anew.
-
-use std::{env, fs, path::PathBuf};
 
 use http::{
     HeaderMap, HeaderValue,
@@ -24,24 +20,9 @@ use super::{
     sent,
 };
 
-/// Compares what is sent with `tests/golden/openai_chat/{name}.json`, byte for byte.
+/// Compares what is sent with a golden file.
 fn golden(name: &str, dialect: Dialect, conversation: Conversation) {
-    let body = sent(&conversation, dialect).unwrap();
-    serde_json::from_slice::<serde_json::Value>(&body).expect("what is sent is JSON");
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/openai_chat")
-        .join(format!("{name}.json"));
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&file, &body).unwrap();
-    }
-    let expected = fs::read(&file).unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&body),
-        String::from_utf8_lossy(&expected),
-        "{}",
-        file.display()
-    );
-    assert_eq!(body, expected);
+    super::golden::compare(name, &sent(&conversation, dialect).unwrap());
 }
 
 fn tool(name: &str, description: &str, parameters: &str, strict: bool) -> Tool {

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod continuations;
 mod conversations;
+mod golden;
 mod native;
 mod parts;
 mod refused;

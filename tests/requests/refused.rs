@@ -141,12 +141,7 @@ fn signed_or_redacted_reasoning_in_every_dialect() {
         redacted: b"r".to_vec(),
         ..Default::default()
     };
-    for dialect in [
-        Dialect::Openai,
-        Dialect::Azure,
-        Dialect::Openrouter,
-        Dialect::Vllm,
-    ] {
+    for dialect in Dialect::ALL {
         for (reasoning, field) in [(&signed, "signature"), (&redacted, "redacted")] {
             refused_by(
                 dialect,
@@ -202,7 +197,7 @@ fn media_without_a_form() {
     refused_by(
         Dialect::Vllm,
         second_part(Role::User, data("application/pdf", b"x")),
-        "conversation.messages[1].parts[1].media.mime_type: has no form in vLLM's Chat Completions",
+        "conversation.messages[1].parts[1].media.mime_type: has no form in this dialect of OpenAI Chat Completions",
     );
 }
 

@@ -3,6 +3,7 @@
 //! Wire facts: openai/openai-openapi f85dbe22, `CreateChatCompletionRequest`.
 
 mod decode;
+mod dialect;
 mod request;
 
 pub use decode::Decoder;

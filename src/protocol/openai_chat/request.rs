@@ -1,16 +1,20 @@
 //! From a conversation or a native body to a request.
 
 mod content;
+mod continuation;
 mod conversation;
+mod edit;
 mod message;
 mod native;
 mod raw;
 
+use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
 
+use super::dialect::{CredentialHeader, Settings};
 use crate::protocol::{
     Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
@@ -19,7 +23,6 @@ use crate::protocol::{
 /// Below the base URL, which for the vendor ends in `/v1`.
 const PATH: &str = "/chat/completions";
 
-/// Azure reads an API key here; a bearer token there is an Entra token.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// OpenAI Chat Completions.
@@ -30,7 +33,7 @@ impl Adapter for OpenaiChat {
     fn request(&self, input: RequestInput<'_>) -> Result<AdapterRequest, RequestError> {
         let body = match input.source {
             Source::Conversation(conversation) => {
-                conversation::body(conversation, input.model, input.dialect)
+                conversation::body(conversation, input.model, Settings::of(input.dialect))
                     .map_err(|error| error.within("conversation"))?
             }
             Source::Native(json) => native::body(json, input.model)?,
@@ -53,9 +56,9 @@ impl Adapter for OpenaiChat {
         credential: &str,
         headers: &mut HeaderMap,
     ) -> Result<(), CredentialError> {
-        let (name, value) = match dialect {
-            Dialect::Azure => (API_KEY, HeaderValue::from_str(credential)),
-            Dialect::Openai | Dialect::Openrouter | Dialect::Vllm => (
+        let (name, value) = match Settings::of(dialect).credential {
+            CredentialHeader::ApiKey => (API_KEY, HeaderValue::from_str(credential)),
+            CredentialHeader::Bearer => (
                 AUTHORIZATION,
                 HeaderValue::try_from(format!("Bearer {credential}")),
             ),
@@ -68,6 +71,11 @@ impl Adapter for OpenaiChat {
 
     fn decoder(&self, options: DecoderOptions) -> Box<dyn Decoder> {
         Box::new(super::Decoder::new(options.terminal).with_native_events(options.native_events))
+    }
+
+    fn continuation(&self, dialect: Dialect, body: &Bytes, partial: &str) -> Option<Bytes> {
+        let form = Settings::of(dialect).continuation?;
+        continuation::body(body, form, partial)
     }
 }
 
@@ -83,12 +91,11 @@ mod tests {
 
     #[test]
     fn a_credential_is_a_bearer_token_but_azure_has_its_own_header() {
-        for (dialect, name, value) in [
-            (Dialect::Openai, "authorization", "Bearer sk-1"),
-            (Dialect::Openrouter, "authorization", "Bearer sk-1"),
-            (Dialect::Vllm, "authorization", "Bearer sk-1"),
-            (Dialect::Azure, "api-key", "sk-1"),
-        ] {
+        for dialect in Dialect::ALL {
+            let (name, value) = match dialect {
+                Dialect::Azure => ("api-key", "sk-1"),
+                _ => ("authorization", "Bearer sk-1"),
+            };
             let headers = authorized(dialect, "sk-1");
             let expected = HeaderMap::from_iter([(
                 HeaderName::from_static(name),

@@ -6,10 +6,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::raw;
+use super::{
+    super::dialect::{Pdf, Settings},
+    raw,
+};
 use crate::{
     proto::{Media, media::Source},
-    protocol::{Dialect, adapter::RequestError},
+    protocol::adapter::RequestError,
 };
 
 /// OpenAI refuses a file without a name, and the contract carries none.
@@ -81,9 +84,8 @@ pub(super) fn native(json: &[u8]) -> Result<ContentPart<'_>, RequestError> {
         .map_err(|error| RequestError::invalid("native_json", error.to_string()))
 }
 
-/// Images by value or by address; WAV and MP3 by value; PDF by value, and on OpenRouter by address.
-/// vLLM has no form for files.
-pub(super) fn media(media: &Media, dialect: Dialect) -> Result<ContentPart<'_>, RequestError> {
+/// Images by value or by address; WAV and MP3 by value; PDF as the dialect has it.
+pub(super) fn media(media: &Media, settings: Settings) -> Result<ContentPart<'_>, RequestError> {
     let source = match &media.source {
         None => return Err(RequestError::invalid("source", "must be set")),
         Some(Source::Uri(uri)) if uri.is_empty() => {
@@ -99,7 +101,7 @@ pub(super) fn media(media: &Media, dialect: Dialect) -> Result<ContentPart<'_>, 
         "" => Err(RequestError::invalid("mime_type", "must be set")),
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => audio(source, "wav"),
         "audio/mpeg" | "audio/mp3" => audio(source, "mp3"),
-        "application/pdf" => pdf(source, dialect),
+        "application/pdf" => pdf(source, settings.pdf),
         _ if is_image(mime_type) => Ok(ContentPart::ImageUrl {
             image_url: ImageUrl {
                 url: address(source, mime_type),
@@ -137,17 +139,17 @@ fn audio<'a>(source: &Source, format: &'static str) -> Result<ContentPart<'a>, R
     }
 }
 
-fn pdf(source: &Source, dialect: Dialect) -> Result<ContentPart<'_>, RequestError> {
-    match (dialect, source) {
-        (Dialect::Vllm, _) => Err(RequestError::invalid(
+fn pdf(source: &Source, form: Pdf) -> Result<ContentPart<'_>, RequestError> {
+    match (form, source) {
+        (Pdf::No, _) => Err(RequestError::invalid(
             "mime_type",
-            "has no form in vLLM's Chat Completions",
+            "has no form in this dialect of OpenAI Chat Completions",
         )),
-        (Dialect::Openai | Dialect::Azure, Source::Uri(_)) => Err(RequestError::invalid(
+        (Pdf::Data, Source::Uri(_)) => Err(RequestError::invalid(
             "uri",
             "has no form for files in OpenAI Chat Completions: send the data",
         )),
-        (Dialect::Openai | Dialect::Azure | Dialect::Openrouter, source) => Ok(ContentPart::File {
+        (Pdf::Data | Pdf::DataOrAddress, source) => Ok(ContentPart::File {
             file: File {
                 filename: FILE_NAME,
                 file_data: address(source, "application/pdf"),

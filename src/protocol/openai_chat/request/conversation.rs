@@ -7,13 +7,14 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::value::RawValue;
 
 use super::{
+    super::dialect::Settings,
     message::{self, WireMessage},
     native::with_usage,
     raw::{self, Object},
 };
 use crate::{
     proto::{Conversation, ResponseFormat, Sampling, Tool, ToolChoice, tool_choice::Mode},
-    protocol::{Dialect, adapter::RequestError},
+    protocol::adapter::RequestError,
 };
 
 /// Members of `provider_options_json` at most; the largest request has about 40.
@@ -26,25 +27,21 @@ const RESERVED: [&str; 4] = ["model", "messages", "stream", "n"];
 pub(super) fn body(
     conversation: &Conversation,
     model: &str,
-    dialect: Dialect,
+    settings: Settings,
 ) -> Result<Bytes, RequestError> {
     let sampling = conversation.sampling.clone().unwrap_or_default();
     check_sampling(&sampling).map_err(|error| error.within("sampling"))?;
     let options = Options::parse(&conversation.provider_options_json)?;
     let body = Body {
         model,
-        messages: message::all(conversation, dialect)?,
+        messages: message::all(conversation, settings)?,
         tools: tools(&conversation.tools)?,
         tool_choice: conversation
             .tool_choice
             .as_ref()
             .map_or(Ok(None), tool_choice)
             .map_err(|error| error.within("tool_choice"))?,
-        max_tokens_name: match dialect {
-            // OpenAI's reasoning models refuse `max_tokens`; the others do not all know the new name.
-            Dialect::Openai | Dialect::Azure => "max_completion_tokens",
-            Dialect::Openrouter | Dialect::Vllm => "max_tokens",
-        },
+        settings,
         sampling,
         response_format: conversation
             .response_format
@@ -205,7 +202,7 @@ struct Body<'a> {
     messages: Vec<WireMessage<'a>>,
     tools: Vec<WireTool<'a>>,
     tool_choice: Option<WireToolChoice<'a>>,
-    max_tokens_name: &'static str,
+    settings: Settings,
     sampling: Sampling,
     response_format: Option<WireResponseFormat<'a>>,
     reasoning_effort: Option<&'a str>,
@@ -223,7 +220,7 @@ impl Serialize for Body<'_> {
         members.put("messages", Some(&self.messages))?;
         members.put("tools", (!tools.is_empty()).then_some(tools))?;
         members.put("tool_choice", self.tool_choice.as_ref())?;
-        members.put(self.max_tokens_name, self.sampling.max_output_tokens)?;
+        members.put(self.settings.max_tokens, self.sampling.max_output_tokens)?;
         members.put("temperature", self.sampling.temperature)?;
         members.put("top_p", self.sampling.top_p)?;
         members.put("stop", (!stop.is_empty()).then_some(stop))?;

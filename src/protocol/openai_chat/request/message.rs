@@ -7,12 +7,15 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::content::{self, Content, ContentPart};
+use super::{
+    super::dialect::{ReasoningForm, Settings},
+    content::{self, Content, ContentPart},
+};
 use crate::{
     proto::{
         Conversation, Message, Part, Reasoning, Role, ToolCall, ToolResult, part::Part as Kind,
     },
-    protocol::{Dialect, adapter::RequestError},
+    protocol::adapter::RequestError,
 };
 
 /// Precedes a failed tool's result: the wire has no field for it, and the model must know.
@@ -40,19 +43,45 @@ pub(super) enum WireMessage<'a> {
 pub(super) struct AssistantMessage<'a> {
     /// `null` where there is none: some servers demand the member.
     content: Option<Content<'a>>,
-    /// vLLM and OpenRouter call it so; vLLM takes the older `reasoning_content` for the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireToolCall<'a>>,
 }
 
+impl AssistantMessage<'_> {
+    /// Reasoning goes back only where the server reads it; a signature or redacted block never can.
+    fn think(&mut self, reasoning: &Reasoning, form: ReasoningForm) -> Result<(), RequestError> {
+        let refused = |field| {
+            RequestError::invalid(
+                field,
+                "has no form in OpenAI Chat Completions: leave it out",
+            )
+        };
+        if !reasoning.signature.is_empty() {
+            return Err(refused("signature"));
+        }
+        if !reasoning.redacted.is_empty() {
+            return Err(refused("redacted"));
+        }
+        let place = match form {
+            ReasoningForm::No => return Err(refused("text")),
+            ReasoningForm::Reasoning => &mut self.reasoning,
+            ReasoningForm::ReasoningContent => &mut self.reasoning_content,
+        };
+        place.get_or_insert_default().push_str(&reasoning.text);
+        Ok(())
+    }
+}
+
 /// The system prompt and all messages of `conversation`.
 pub(super) fn all(
     conversation: &Conversation,
-    dialect: Dialect,
+    settings: Settings,
 ) -> Result<Vec<WireMessage<'_>>, RequestError> {
     if conversation.messages.is_empty() {
         return Err(RequestError::invalid("messages", "must not be empty"));
@@ -64,7 +93,7 @@ pub(super) fn all(
         });
     }
     for (index, message) in conversation.messages.iter().enumerate() {
-        push(message, dialect, &mut wire)
+        push(message, settings, &mut wire)
             .map_err(|error| error.within(format_args!("messages[{index}]")))?;
     }
     Ok(wire)
@@ -72,7 +101,7 @@ pub(super) fn all(
 
 fn push<'a>(
     message: &'a Message,
-    dialect: Dialect,
+    settings: Settings,
     wire: &mut Vec<WireMessage<'a>>,
 ) -> Result<(), RequestError> {
     let role = Role::try_from(message.role)
@@ -82,8 +111,8 @@ fn push<'a>(
     }
     match role {
         Role::Unspecified => return Err(RequestError::invalid("role", "must be set")),
-        Role::User => wire.push(user(&message.parts, dialect)?),
-        Role::Assistant => wire.push(assistant(&message.parts, dialect)?),
+        Role::User => wire.push(user(&message.parts, settings)?),
+        Role::Assistant => wire.push(assistant(&message.parts, settings)?),
         Role::Tool => {
             for (index, part) in message.parts.iter().enumerate() {
                 let result =
@@ -95,7 +124,7 @@ fn push<'a>(
     Ok(())
 }
 
-fn user(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, RequestError> {
+fn user(parts: &[Part], settings: Settings) -> Result<WireMessage<'_>, RequestError> {
     let mut content = Vec::with_capacity(parts.len());
     for (index, part) in parts.iter().enumerate() {
         let part = match kind(part) {
@@ -103,7 +132,7 @@ fn user(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, RequestErro
                 text: Cow::Borrowed(text),
             }),
             Ok(Kind::Media(media)) => {
-                content::media(media, dialect).map_err(|error| error.within("media"))
+                content::media(media, settings).map_err(|error| error.within("media"))
             }
             Ok(Kind::NativeJson(json)) => content::native(json),
             Ok(other) => Err(misplaced(other, "a user message")),
@@ -116,11 +145,12 @@ fn user(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, RequestErro
     })
 }
 
-fn assistant(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, RequestError> {
+fn assistant(parts: &[Part], settings: Settings) -> Result<WireMessage<'_>, RequestError> {
     let mut content = Vec::new();
     let mut message = AssistantMessage {
         content: None,
         reasoning: None,
+        reasoning_content: None,
         refusal: None,
         tool_calls: Vec::new(),
     };
@@ -137,8 +167,8 @@ fn assistant(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, Reques
                 message.refusal.get_or_insert_default().push_str(text);
                 Ok(())
             }
-            Ok(Kind::Reasoning(reasoning)) => reasoning_text(reasoning, dialect)
-                .map(|text| message.reasoning.get_or_insert_default().push_str(text))
+            Ok(Kind::Reasoning(reasoning)) => message
+                .think(reasoning, settings.reasoning)
                 .map_err(|error| error.within("reasoning")),
             Ok(Kind::ToolCall(call)) => WireToolCall::new(call)
                 .map(|call| message.tool_calls.push(call))
@@ -150,26 +180,6 @@ fn assistant(parts: &[Part], dialect: Dialect) -> Result<WireMessage<'_>, Reques
     }
     message.content = (!content.is_empty()).then(|| Content::of(content));
     Ok(WireMessage::Assistant(message))
-}
-
-/// Reasoning goes back only where the server reads it; a signature or redacted block never can.
-fn reasoning_text(reasoning: &Reasoning, dialect: Dialect) -> Result<&str, RequestError> {
-    let refused = |field| {
-        RequestError::invalid(
-            field,
-            "has no form in OpenAI Chat Completions: leave it out",
-        )
-    };
-    if !reasoning.signature.is_empty() {
-        return Err(refused("signature"));
-    }
-    if !reasoning.redacted.is_empty() {
-        return Err(refused("redacted"));
-    }
-    match dialect {
-        Dialect::Openrouter | Dialect::Vllm => Ok(&reasoning.text),
-        Dialect::Openai | Dialect::Azure => Err(refused("text")),
-    }
 }
 
 fn tool(part: &Part) -> Result<WireMessage<'_>, RequestError> {

@@ -4,12 +4,13 @@
 //! what is already so stays as it is spelled. Every other byte is sent as it came. Members that are
 //! missing go to the front.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::raw::{Object, quoted};
+use super::{
+    edit::{Edit, Wanted, splice},
+    raw::{Object, quoted},
+};
 use crate::protocol::adapter::RequestError;
 
 const FIELD: &str = "native.json";
@@ -102,68 +103,4 @@ fn edits<'a>(
         )),
     }
     Ok(edits)
-}
-
-/// Applies `edits` to `json`; insertions go to the front of the object, in their order.
-fn splice(json: &[u8], object: &Object<'_>, edits: Vec<Edit>) -> Bytes {
-    let mut inserted = Vec::new();
-    let mut replaced = Vec::new();
-    for edit in edits {
-        match edit {
-            Edit::Insert(member) => inserted.push(member),
-            Edit::Replace(range, text) => replaced.push((range, text)),
-        }
-    }
-    let mut front = inserted.join(",");
-    if !front.is_empty() && !object.empty {
-        front.push(',');
-    }
-    replaced.push((object.front..object.front, front));
-    replaced.sort_by_key(|(range, _)| range.start);
-
-    let mut edited = Vec::with_capacity(json.len() + 128);
-    let mut at = 0;
-    for (range, text) in replaced {
-        edited.extend_from_slice(json.get(at..range.start).unwrap_or_default());
-        edited.extend_from_slice(text.as_bytes());
-        at = range.end;
-    }
-    edited.extend_from_slice(json.get(at..).unwrap_or_default());
-    edited.into()
-}
-
-enum Edit {
-    /// A member that is missing.
-    Insert(String),
-    /// A value that is not as it must be.
-    Replace(Range<usize>, String),
-}
-
-/// A member that is looked for. JSON readers differ on which of two equal names counts, so a repeated
-/// one could slip another value past us.
-struct Wanted<'a> {
-    name: &'static str,
-    value: Option<&'a RawValue>,
-    repeated: bool,
-}
-
-impl<'a> Wanted<'a> {
-    fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            value: None,
-            repeated: false,
-        }
-    }
-
-    fn see(&mut self, value: &'a RawValue) {
-        self.repeated |= self.value.replace(value).is_some();
-    }
-
-    fn once(self) -> Result<Option<&'a RawValue>, RequestError> {
-        match self.repeated {
-            true => Err(RequestError::invalid(self.name, "must not be repeated")),
-            false => Ok(self.value),
-        }
-    }
 }

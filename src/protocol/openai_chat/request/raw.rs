@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -84,6 +84,32 @@ pub(super) fn object(json: &[u8]) -> Result<&RawValue, JsonError> {
         line: error.line(),
         column: error.column(),
     })
+}
+
+/// The last item of a JSON list, as a slice of its text. `None` if it is empty or no list.
+pub(super) fn last_item(list: &RawValue) -> Option<&RawValue> {
+    struct LastVisitor;
+
+    impl<'de> Visitor<'de> for LastVisitor {
+        type Value = Option<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut last = None;
+            while let Some(item) = items.next_element()? {
+                last = Some(item);
+            }
+            Ok(last)
+        }
+    }
+
+    serde_json::Deserializer::from_str(list.get())
+        .deserialize_seq(LastVisitor)
+        .ok()
+        .flatten()
 }
 
 /// `text` as a JSON string.
