@@ -14,7 +14,7 @@ use crate::{
         path::Path,
         raw,
     },
-    protocol::{Dialect, Protocol, Terminal},
+    protocol::{Dialect, Protocol, Terminal, openai_chat},
     recovery::settings::Timers,
     upstream::{Endpoint, Http2, Proxy},
 };
@@ -62,7 +62,7 @@ impl Resolver<'_> {
 
     fn provider(&mut self, at: &Path, name: String, raw: raw::Provider) -> Option<Resolved> {
         let protocol = self.protocol(&at.key("protocol"), raw.protocol);
-        let dialect = self.dialect(&at.key("dialect"), raw.dialect);
+        let dialect = Dialect::from(raw.dialect);
         if raw.r#continue == raw::Continue::Prefill {
             self.later(&at.key("continue"), "prefill");
         }
@@ -87,10 +87,11 @@ impl Resolver<'_> {
         };
         let provider = Provider {
             protocol: protocol?,
-            dialect: dialect?,
+            dialect,
             terminal: match raw.terminal {
-                raw::Terminal::FinishReason => Terminal::FinishReason,
-                raw::Terminal::DoneSentinel => Terminal::DoneSentinel,
+                None => openai_chat::default_terminal(dialect),
+                Some(raw::Terminal::FinishReason) => Terminal::FinishReason,
+                Some(raw::Terminal::DoneSentinel) => Terminal::DoneSentinel,
             },
             resume,
             endpoint: Arc::new(Endpoint {
@@ -129,28 +130,6 @@ impl Resolver<'_> {
             raw::Protocol::Ollama => "ollama",
         };
         self.later(at, later);
-        None
-    }
-
-    fn dialect(&mut self, at: &Path, raw: raw::Dialect) -> Option<Dialect> {
-        let later = match raw {
-            raw::Dialect::Openai => return Some(Dialect::Openai),
-            raw::Dialect::Azure => return Some(Dialect::Azure),
-            raw::Dialect::Openrouter => return Some(Dialect::Openrouter),
-            raw::Dialect::Vllm => return Some(Dialect::Vllm),
-            raw::Dialect::Mistral => "mistral",
-            raw::Dialect::Deepseek => "deepseek",
-            raw::Dialect::Groq => "groq",
-            raw::Dialect::Xai => "xai",
-            raw::Dialect::Sglang => "sglang",
-            raw::Dialect::Llamacpp => "llamacpp",
-        };
-        self.errors.refuse_with(
-            self.tree,
-            at,
-            format!("`{later}` is {}", super::NOT_AVAILABLE),
-            vec!["streams of such servers decode under `openai` or `vllm`".to_owned()],
-        );
         None
     }
 

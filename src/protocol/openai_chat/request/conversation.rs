@@ -31,7 +31,7 @@ pub(super) fn body(
 ) -> Result<Bytes, RequestError> {
     let sampling = conversation.sampling.clone().unwrap_or_default();
     check_sampling(&sampling).map_err(|error| error.within("sampling"))?;
-    let options = Options::parse(&conversation.provider_options_json)?;
+    let options = Options::parse(&conversation.provider_options_json, settings)?;
     let body = Body {
         model,
         messages: message::all(conversation, settings)?,
@@ -39,14 +39,14 @@ pub(super) fn body(
         tool_choice: conversation
             .tool_choice
             .as_ref()
-            .map_or(Ok(None), tool_choice)
+            .map_or(Ok(None), |choice| tool_choice(choice, settings))
             .map_err(|error| error.within("tool_choice"))?,
         settings,
         sampling,
         response_format: conversation
             .response_format
             .as_ref()
-            .map_or(Ok(None), response_format)
+            .map_or(Ok(None), |format| response_format(format, settings))
             .map_err(|error| error.within("response_format"))?,
         reasoning_effort: Some(conversation.reasoning_effort.as_str())
             .filter(|effort| !effort.is_empty()),
@@ -86,11 +86,18 @@ fn tools(tools: &[Tool]) -> Result<Vec<WireTool<'_>>, RequestError> {
         .collect()
 }
 
-fn tool_choice(choice: &ToolChoice) -> Result<Option<WireToolChoice<'_>>, RequestError> {
+fn tool_choice(
+    choice: &ToolChoice,
+    settings: Settings,
+) -> Result<Option<WireToolChoice<'_>>, RequestError> {
     let mode = Mode::try_from(choice.mode)
         .map_err(|_| RequestError::invalid("mode", "is not a mode of this contract"))?;
     match (mode, choice.name.is_empty()) {
         (Mode::Tool, true) => Err(RequestError::invalid("name", "must be set with MODE_TOOL")),
+        (Mode::Tool, false) if !settings.named_tool => Err(RequestError::invalid(
+            "mode",
+            "MODE_TOOL has no form in this dialect of OpenAI Chat Completions: use MODE_REQUIRED",
+        )),
         (Mode::Tool, false) => Ok(Some(WireToolChoice::Tool {
             kind: "function",
             function: Named { name: &choice.name },
@@ -108,8 +115,15 @@ fn tool_choice(choice: &ToolChoice) -> Result<Option<WireToolChoice<'_>>, Reques
 
 fn response_format(
     format: &ResponseFormat,
+    settings: Settings,
 ) -> Result<Option<WireResponseFormat<'_>>, RequestError> {
     if !format.schema_json.is_empty() {
+        if !settings.json_schema {
+            return Err(RequestError::invalid(
+                "schema_json",
+                "has no form in this dialect of OpenAI Chat Completions: ask for json",
+            ));
+        }
         let schema = raw::object(&format.schema_json)
             .map_err(|error| RequestError::invalid("schema_json", error.to_string()))?;
         let name = match format.name.as_str() {
@@ -135,7 +149,7 @@ fn response_format(
 struct Options<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
 
 impl<'a> Options<'a> {
-    fn parse(json: &'a [u8]) -> Result<Self, RequestError> {
+    fn parse(json: &'a [u8], settings: Settings) -> Result<Self, RequestError> {
         const FIELD: &str = "provider_options_json";
         if json.is_empty() {
             return Ok(Self(Vec::new()));
@@ -156,7 +170,7 @@ impl<'a> Options<'a> {
         let mut options = Self(members);
         options
             .check()
-            .and_then(|()| options.ask_for_usage())
+            .and_then(|()| options.ask_for_usage(settings))
             .map_err(|error| error.within(FIELD))?;
         Ok(options)
     }
@@ -179,7 +193,10 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
-    fn ask_for_usage(&mut self) -> Result<(), RequestError> {
+    fn ask_for_usage(&mut self, settings: Settings) -> Result<(), RequestError> {
+        if !settings.stream_options {
+            return Ok(());
+        }
         for (name, value) in &mut self.0 {
             if name == "stream_options"
                 && let Some(text) = with_usage(value)?
@@ -224,13 +241,13 @@ impl Serialize for Body<'_> {
         members.put("temperature", self.sampling.temperature)?;
         members.put("top_p", self.sampling.top_p)?;
         members.put("stop", (!stop.is_empty()).then_some(stop))?;
-        members.put("seed", self.sampling.seed)?;
+        members.put(self.settings.seed, self.sampling.seed)?;
         members.put("response_format", self.response_format.as_ref())?;
         members.put("reasoning_effort", self.reasoning_effort)?;
         members.put("stream", Some(true))?;
         members.put(
             "stream_options",
-            Some(StreamOptions {
+            self.settings.stream_options.then_some(StreamOptions {
                 include_usage: true,
             }),
         )?;
