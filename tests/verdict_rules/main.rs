@@ -7,6 +7,7 @@ mod connections;
 mod phrases;
 mod statuses;
 mod streams;
+mod table;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use redrive::verdict::{
