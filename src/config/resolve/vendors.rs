@@ -59,7 +59,8 @@ const SUFFIXES: [&str; 7] = [
 /// Whether `host` is a vendor's own.
 pub(super) fn is_vendor(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    let is_bedrock = host.starts_with("bedrock-runtime.") && host.ends_with(".amazonaws.com");
+    let is_bedrock = (host.starts_with("bedrock-runtime.") && host.ends_with(".amazonaws.com"))
+        || (host.starts_with("bedrock-mantle.") && host.ends_with(".api.aws"));
     is_bedrock
         || HOSTS.contains(&host.as_str())
         || SUFFIXES.iter().any(|suffix| host.ends_with(suffix))
@@ -76,6 +77,7 @@ mod tests {
             "API.OpenAI.com.",
             "my-account.openai.azure.com",
             "bedrock-runtime.eu-central-1.amazonaws.com",
+            "bedrock-mantle.us-east-1.api.aws",
             "eu-west-1.api.x.ai",
             "my-org.snowflakecomputing.com",
             "dashscope-intl.aliyuncs.com",
