@@ -7,7 +7,9 @@
 pub mod adapter;
 mod dialect;
 mod event;
+mod json;
 pub mod openai_chat;
+mod options;
 pub mod sse;
 
 pub use dialect::Dialect;

@@ -3,10 +3,8 @@
 mod content;
 mod continuation;
 mod conversation;
-mod edit;
 mod message;
 mod native;
-mod raw;
 
 use bytes::Bytes;
 use http::{

@@ -6,13 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{
-    super::dialect::{Audio, Pdf, Settings},
-    raw,
-};
+use super::super::dialect::{Audio, Pdf, Settings};
 use crate::{
     proto::{Media, media::Source},
-    protocol::adapter::RequestError,
+    protocol::{adapter::RequestError, json::raw},
 };
 
 /// OpenAI refuses a file without a name, and the contract carries none.

@@ -7,12 +7,14 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{
-    super::dialect::Settings,
-    edit::{Edit, Wanted, splice},
-    raw::{Object, quoted},
+use super::super::dialect::Settings;
+use crate::protocol::{
+    adapter::RequestError,
+    json::{
+        edit::{Edit, Wanted, splice},
+        raw::{Object, quoted},
+    },
 };
-use crate::protocol::adapter::RequestError;
 
 const FIELD: &str = "native.json";
 
