@@ -5,6 +5,7 @@
 //! one line in the registry.
 
 pub mod adapter;
+pub mod anthropic_messages;
 mod dialect;
 mod event;
 mod json;

@@ -55,9 +55,16 @@ macro_rules! of_any_other_type {
     };
 }
 
-/// An object of the protocol: the keys that are read, and how.
+/// An object of the protocol: the keys that are read, and how. A field is called as its key, unless the
+/// key is given behind `as`.
 macro_rules! object {
-    ($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
+    (@key $field:ident) => {
+        stringify!($field)
+    };
+    (@key $field:ident $key:literal) => {
+        $key
+    };
+    ($(#[$doc:meta])* $name:ident { $($field:ident $(as $key:literal)?: $type:ty,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub(in crate::protocol) struct $name<'a> {
@@ -93,7 +100,7 @@ macro_rules! object {
 
                             fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Key, E> {
                                 Ok(match key {
-                                    $(stringify!($field) => Key::$field,)*
+                                    $(object!(@key $field $($key)?) => Key::$field,)*
                                     _ => Key::Other,
                                 })
                             }
