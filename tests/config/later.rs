@@ -10,7 +10,7 @@ listen:
   tls: {cert: {file: tls.crt}, key: {file: tls.key}, client_ca: {file: ca.crt}}
   token: {file: token}
 providers:
-  a: {base_url: 'https://a.example/v1', protocol: anthropic_messages, continue: prefill}
+  a: {base_url: 'https://a.example/v1', protocol: bedrock_converse, continue: prefill}
   b: {base_url: 'https://b.example/v1'}
 routes:
   default:
@@ -35,8 +35,8 @@ telemetry:
         "redrive.yaml:2:9: listen.grpc: Unix sockets are not available in this version
 redrive.yaml:3:8: listen.tls: not available in this version
 redrive.yaml:4:10: listen.token: not available in this version
-redrive.yaml:6:51: providers.a.protocol: `anthropic_messages` is not available in this version
-redrive.yaml:6:81: providers.a.continue: `prefill` is not available in this version
+redrive.yaml:6:51: providers.a.protocol: `bedrock_converse` is not available in this version
+redrive.yaml:6:79: providers.a.continue: `prefill` is not available in this version
 redrive.yaml:11:24: routes.default.recovery.replay: `continue` is not available in this version
 redrive.yaml:12:20: routes.default.gate.preset: `agent` is not available in this version
 redrive.yaml:15:24: routes.other.recovery.replay: `resume` is not available in this version
@@ -51,13 +51,7 @@ redrive.yaml:24:11: telemetry.prices: not available in this version"
 
 #[test]
 fn every_other_protocol_of_the_contract_is_refused_by_name() {
-    let later = [
-        "openai_responses",
-        "anthropic_messages",
-        "gemini",
-        "bedrock_converse",
-        "ollama",
-    ];
+    let later = ["openai_responses", "gemini", "bedrock_converse", "ollama"];
     for value in later {
         let text = format!(
             "providers: {{p: {{base_url: 'http://h', protocol: {value}}}}}

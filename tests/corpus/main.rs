@@ -9,6 +9,7 @@
 //! beside the package; without them the test says so and passes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod anthropic_messages;
 mod check;
 mod items;
 mod openai_chat;
@@ -18,6 +19,7 @@ mod told;
 
 use std::{env, fs, path::PathBuf, thread};
 
+use anthropic_messages::AnthropicMessages;
 use check::Count;
 use openai_chat::OpenaiChat;
 use protocol::Protocol;
@@ -115,4 +117,10 @@ fn every_error_body<P: Protocol>() {
 fn openai_chat() {
     every_recording::<OpenaiChat>();
     every_error_body::<OpenaiChat>();
+}
+
+#[test]
+fn anthropic_messages() {
+    every_recording::<AnthropicMessages>();
+    every_error_body::<AnthropicMessages>();
 }

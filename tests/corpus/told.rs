@@ -158,7 +158,12 @@ impl Outcome {
                 self.add_content(text);
             }
             Told::Signature(text) => self.current().expect("a block").signature += text,
-            Told::Redacted(text) | Told::NativeBlock(text) => self.add_content(text),
+            Told::Redacted(text) => self.add_content(text),
+            // Its JSON is compared as what it means.
+            Told::NativeBlock(json) => {
+                let value: serde_json::Value = serde_json::from_str(json).expect("JSON");
+                self.add_content(&value.to_string());
+            }
             Told::ToolCallStart(number, id, name) => {
                 assert!(!id.is_empty());
                 let id = if id.starts_with("call_redrive_") {

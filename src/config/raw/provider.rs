@@ -53,8 +53,7 @@ pub(in crate::config) enum Protocol {
     /// OpenAI Responses: later.
     #[schemars(skip)]
     OpenaiResponses,
-    /// Anthropic Messages: later.
-    #[schemars(skip)]
+    /// Anthropic Messages.
     AnthropicMessages,
     /// Gemini: later.
     #[schemars(skip)]
@@ -184,7 +183,7 @@ pub(in crate::config) enum Resume {
 }
 
 /// What completes a response.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::config) enum Terminal {
     /// A finish reason.

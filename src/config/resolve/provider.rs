@@ -66,6 +66,12 @@ impl Resolver<'_> {
         if raw.r#continue == raw::Continue::Prefill {
             self.later(&at.key("continue"), "prefill");
         }
+        if raw.terminal == Some(raw::Terminal::DoneSentinel)
+            && raw.protocol != raw::Protocol::OpenaiChat
+        {
+            let message = "only streams of `protocol: openai_chat` end with [DONE]";
+            self.refuse(&at.key("terminal"), message);
+        }
         let resume = raw.resume == raw::Resume::Stored;
         if resume && raw.protocol != raw::Protocol::OpenaiResponses {
             let message = "only `protocol: openai_responses` has responses that can be stored";
@@ -123,8 +129,8 @@ impl Resolver<'_> {
     fn protocol(&mut self, at: &Path, raw: raw::Protocol) -> Option<Protocol> {
         let later = match raw {
             raw::Protocol::OpenaiChat => return Some(Protocol::OpenaiChat),
+            raw::Protocol::AnthropicMessages => return Some(Protocol::AnthropicMessages),
             raw::Protocol::OpenaiResponses => "openai_responses",
-            raw::Protocol::AnthropicMessages => "anthropic_messages",
             raw::Protocol::Gemini => "gemini",
             raw::Protocol::BedrockConverse => "bedrock_converse",
             raw::Protocol::Ollama => "ollama",
