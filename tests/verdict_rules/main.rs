@@ -1,6 +1,7 @@
 //! What decides a verdict, one rule a test. Bodies are our own or minimal forms of public reports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod anthropic;
 mod bodies;
 mod codes;
 mod connections;
