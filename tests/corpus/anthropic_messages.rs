@@ -4,7 +4,7 @@ use redrive::protocol::{DecoderOptions, anthropic_messages::Decoder};
 use serde_json::{Value, json};
 
 use crate::{
-    items::{Item, Kind},
+    items::{Item, Kind, items},
     protocol::Protocol,
     recording::Recording,
     told::{Call, Outcome, Told},
@@ -32,6 +32,45 @@ impl Protocol for AnthropicMessages {
     const AT_LEAST: usize = 80;
     type Decoder = Decoder;
     type Oracle = Oracle;
+
+    /// A body ends with the stop of its message. What is behind the last one is `[DONE]`.
+    fn bodies(recording: Recording) -> Vec<Recording> {
+        const STOP: &[u8] = b"{\"type\":\"message_stop\"}\n\n";
+        let bytes = recording.bytes.as_slice();
+        let mut ends: Vec<usize> = bytes
+            .windows(STOP.len())
+            .enumerate()
+            .filter(|(_, window)| *window == STOP)
+            .map(|(at, _)| at + STOP.len())
+            .collect();
+        if ends.len() < 2 {
+            return vec![recording];
+        }
+        assert_eq!(ends.pop(), Some(bytes.len()), "{}", recording.file);
+        ends.push(bytes.len());
+        let starts = [0].into_iter().chain(ends.clone());
+        let body = |(number, (start, end)): (usize, (usize, usize))| {
+            let bytes = bytes[start..end].to_vec();
+            let reasons = items(&bytes)
+                .into_iter()
+                .filter_map(|item| match item.kind {
+                    Kind::Event(_, data) => {
+                        let event: Value = serde_json::from_str(&data).unwrap();
+                        let reason = |place: &str| text(&event[place]["stop_reason"]);
+                        reason("message").or(reason("delta"))
+                    }
+                    _ => None,
+                });
+            Recording {
+                file: format!("{} ({number})", recording.file),
+                finish_reasons: reasons.collect(),
+                done_sentinel: recording.done_sentinel,
+                events: items(&bytes).len(),
+                bytes,
+            }
+        };
+        starts.zip(ends).enumerate().map(body).collect()
+    }
 
     fn options(_: &Recording) -> DecoderOptions {
         DecoderOptions::default()
@@ -76,10 +115,7 @@ impl Protocol for AnthropicMessages {
 
     fn against_the_manifest(recording: &Recording, whole: &[Told], _: bool) {
         let file = &recording.file;
-        // Some recordings hold several responses, of which the first is one body.
-        let finishes = Told::finishes(whole);
-        assert_eq!(finishes.len(), 1, "{file}");
-        assert_eq!(finishes[0], recording.finish_reasons[0], "{file}");
+        assert_eq!(Told::finishes(whole), recording.finish_reasons, "{file}");
         assert_eq!(whole.last(), Some(&Told::End(false)), "{file}");
     }
 }
@@ -92,8 +128,12 @@ impl Oracle {
                 let message = &event["message"];
                 self.outcome.id = text(&message["id"]);
                 self.outcome.model = text(&message["model"]);
-                assert_eq!(message["content"], Value::Array(Vec::new()));
                 self.usage(&message["usage"]);
+                for (number, block) in message["content"].as_array().unwrap().iter().enumerate() {
+                    self.start(number as u32, block);
+                    self.stop(number as u32);
+                }
+                self.stop_reason = text(&message["stop_reason"]);
             }
             "content_block_start" => self.start(number, &event["content_block"]),
             "content_block_delta" => self.delta(number, &event["delta"]),

@@ -55,6 +55,7 @@ fn every_recording<P: Protocol>() {
         "only {} recordings",
         recordings.len()
     );
+    let recordings: Vec<_> = recordings.into_iter().flat_map(P::bodies).collect();
 
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let total = thread::scope(|scope| {

@@ -19,6 +19,11 @@ pub trait Protocol {
     /// What the oracle remembers from item to item.
     type Oracle: Default;
 
+    /// The bodies of a recording: of some, the recorder kept several in one file.
+    fn bodies(recording: Recording) -> Vec<Recording> {
+        vec![recording]
+    }
+
     /// How a recording is decoded.
     fn options(recording: &Recording) -> DecoderOptions;
 
