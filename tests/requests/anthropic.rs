@@ -1,9 +1,5 @@
 //! Anthropic Messages: what is sent for a conversation is a golden file, a native body is changed in
 //! place, and a continuation adds its beginning of the answer.
-//!
-//! `UPDATE_GOLDEN=1 cargo test --test requests` writes the files anew.
-
-use std::{env, fs, path::PathBuf};
 
 use bytes::Bytes;
 use redrive::{
@@ -17,7 +13,10 @@ use redrive::{
     },
 };
 
-use super::parts::{call, conversation, data, message, question, reasoning, result, text, uri};
+use super::{
+    golden::compare_in,
+    parts::{call, conversation, data, message, question, reasoning, result, text, uri},
+};
 
 fn anthropic() -> &'static dyn Adapter {
     adapter(Protocol::AnthropicMessages).unwrap()
@@ -34,23 +33,8 @@ fn request(source: Source<'_>, model: &str) -> Result<AdapterRequest, RequestErr
 
 /// Compares what is sent with `tests/golden/anthropic_messages/{name}.json`, byte for byte.
 fn golden(name: &str, conversation: Conversation) {
-    let body = request(Source::Conversation(&conversation), "the-model")
-        .unwrap()
-        .body;
-    serde_json::from_slice::<serde_json::Value>(&body).expect("what is sent is JSON");
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/anthropic_messages")
-        .join(format!("{name}.json"));
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&file, &body).unwrap();
-    }
-    let expected = fs::read(&file).unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&body),
-        String::from_utf8_lossy(&expected),
-        "{}",
-        file.display()
-    );
+    let sent = request(Source::Conversation(&conversation), "the-model").unwrap();
+    compare_in("anthropic_messages", name, &sent.body);
 }
 
 fn refused(conversation: Conversation) -> String {

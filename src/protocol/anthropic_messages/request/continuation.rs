@@ -12,8 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::protocol::json::{
     edit::{Edit, Wanted, splice},
-    raw::{Object, quoted},
-    shape::each,
+    raw::{self, Object, quoted},
 };
 
 /// The first version of Claude that refuses a prefill.
@@ -46,9 +45,7 @@ pub(super) fn body(body: &Bytes, partial: &str) -> Option<Bytes> {
         return None;
     }
 
-    let mut last: Option<&RawValue> = None;
-    each(messages.once().ok()??, |message| last = Some(message)).ok()?;
-    let last = last?;
+    let last = raw::last_item(messages.once().ok()??)?;
     if is_of_assistant(last)? {
         return None;
     }
