@@ -1,4 +1,4 @@
-//! What it costs to decode one event of a plain chat stream. Target: well under a microsecond.
+//! What it costs to decode one event of a plain stream. Target: well under a microsecond.
 //!
 //! `cargo bench --bench decode`; the throughput column is events per second.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -6,7 +6,9 @@
 use std::{fmt::Write as _, hint::black_box};
 
 use criterion::{Criterion, Throughput, criterion_main};
-use redrive::protocol::{Decoder as _, Event, Terminal, openai_chat::Decoder, sse::Splitter};
+use redrive::protocol::{
+    Decoder, DecoderOptions, Delta, Event, Terminal, anthropic_messages, openai_chat, sse::Splitter,
+};
 
 const EVENTS: usize = 1000;
 
@@ -28,12 +30,38 @@ fn chat(text: &str) -> Vec<u8> {
     body.into_bytes()
 }
 
-fn decode(body: &[u8], read: usize) -> usize {
-    let mut decoder = Decoder::new(Terminal::FinishReason);
+/// The same of a Messages stream.
+fn messages(text: &str) -> Vec<u8> {
+    let mut body = String::new();
+    for number in 0..EVENTS {
+        write!(
+            body,
+            "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\
+             \"delta\":{{\"type\":\"text_delta\",\"text\":\" {text}{number}\"}}           }}\n\n"
+        )
+        .unwrap();
+    }
+    body.into_bytes()
+}
+
+fn decode_chat(body: &[u8], read: usize) -> usize {
+    decode(
+        openai_chat::Decoder::new(Terminal::FinishReason),
+        body,
+        read,
+    )
+}
+
+fn decode_messages(body: &[u8], read: usize) -> usize {
+    let decoder = anthropic_messages::Decoder::new(DecoderOptions::default());
+    decode(decoder, body, read)
+}
+
+fn decode(mut decoder: impl Decoder, body: &[u8], read: usize) -> usize {
     let mut deltas = 0;
     for bytes in body.chunks(read) {
         decoder.feed(bytes, &mut |event| {
-            deltas += usize::from(matches!(black_box(event), Event::Delta(_)));
+            deltas += usize::from(matches!(black_box(event), Event::Delta(Delta::Text(_))));
         });
     }
     deltas
@@ -60,15 +88,29 @@ fn benchmark(criterion: &mut Criterion) {
         ("plain, 64-byte reads", &plain, 64),
         ("escaped, 16 KiB reads", &escaped, 16 << 10),
     ] {
-        assert_eq!(decode(body, read), EVENTS);
+        assert_eq!(decode_chat(body, read), EVENTS);
         group.bench_function(name, |bencher| {
-            bencher.iter(|| decode(black_box(body), read))
+            bencher.iter(|| decode_chat(black_box(body), read))
         });
     }
     assert_eq!(split(&plain), EVENTS);
     group.bench_function("framing alone", |bencher| {
         bencher.iter(|| split(black_box(&plain)))
     });
+    group.finish();
+
+    let plain = messages("word");
+    let mut group = criterion.benchmark_group("anthropic_messages");
+    group.throughput(Throughput::Elements(EVENTS as u64));
+    for (name, read) in [
+        ("plain, 16 KiB reads", 16 << 10),
+        ("plain, 64-byte reads", 64),
+    ] {
+        assert_eq!(decode_messages(&plain, read), EVENTS);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| decode_messages(black_box(&plain), read))
+        });
+    }
     group.finish();
 }
 

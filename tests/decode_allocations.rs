@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use allocation_counter::measure;
-use redrive::protocol::{Decoder as _, Delta, Event, Terminal, openai_chat::Decoder};
+use redrive::protocol::{
+    Decoder, DecoderOptions, Delta, Event, Terminal, anthropic_messages, openai_chat,
+};
 
 /// Chunks as OpenAI and OpenRouter send them; the first has no escape in its text, the second some.
 const PLAIN: &str = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\
@@ -14,9 +16,15 @@ const ESCAPED: &str = "data: {\"id\":\"gen-1\",\"provider\":\"x\",\"model\":\"m\
     \"delta\":{\"role\":\"assistant\",\"content\":\"a\\n\\\"b\\\" \\ud83d\\ude00\"},\
     \"finish_reason\":null,\"native_finish_reason\":null,\"logprobs\":null}]}\n\n";
 
+/// Deltas as Anthropic sends them, padding included, and with an escape.
+const PLAIN_BLOCK: &str = "event: content_block_delta\n\
+    data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\
+    \"text\":\" word\"}             }\n\n";
+const ESCAPED_BLOCK: &str = "data: {\"delta\":{\"text\":\"a\\n\\\"b\\\" \\ud83d\\ude00\",\
+    \"type\":\"text_delta\"},\"index\":0,\"type\":\"content_block_delta\"}\n\n";
+
 /// Feeds a body in reads of so many bytes; counts what is taken once every buffer has its size.
-fn allocations(body: &str, read: usize) -> u64 {
-    let mut decoder = Decoder::new(Terminal::FinishReason);
+fn allocations(decoder: &mut impl Decoder, body: &str, read: usize) -> u64 {
     let mut texts = 0;
     let mut decode = || {
         for bytes in body.as_bytes().chunks(read) {
@@ -34,8 +42,22 @@ fn allocations(body: &str, read: usize) -> u64 {
 #[test]
 fn a_plain_text_delta_takes_nothing_from_the_heap() {
     for body in [PLAIN, ESCAPED] {
-        assert_eq!(allocations(body, usize::MAX), 0, "whole: {body}");
-        assert_eq!(allocations(body, 7), 0, "in pieces: {body}");
+        for read in [usize::MAX, 7] {
+            let mut decoder = openai_chat::Decoder::new(Terminal::FinishReason);
+            let taken = allocations(&mut decoder, body, read);
+            assert_eq!(taken, 0, "in reads of {read}: {body}");
+        }
+    }
+}
+
+#[test]
+fn a_text_delta_of_a_numbered_block_takes_nothing_from_the_heap() {
+    for body in [PLAIN_BLOCK, ESCAPED_BLOCK] {
+        for read in [usize::MAX, 7] {
+            let mut decoder = anthropic_messages::Decoder::new(DecoderOptions::default());
+            let taken = allocations(&mut decoder, body, read);
+            assert_eq!(taken, 0, "in reads of {read}: {body}");
+        }
     }
 }
 

@@ -5,8 +5,7 @@
 use allocation_counter::measure;
 use proptest::{collection::vec, prelude::*, sample::select, test_runner::Config};
 use redrive::protocol::{
-    DecodeError, Decoder as _, Event, Terminal,
-    openai_chat::Decoder,
+    DecodeError, Decoder, DecoderOptions, Event, Terminal, anthropic_messages, openai_chat,
     sse::{Item, Splitter},
 };
 
@@ -54,6 +53,18 @@ const PIECES: &[&str] = &[
     "data: {\"choices\":[{\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}\n\n",
     "data: {\"choices\":[],\"error\":{\"code\":1}}\n\n",
     "{\"error\":{\n\"message\":\"m\"\n}\n}\n",
+    "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":1}}}\n\n",
+    "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+    "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{}}}\n\n",
+    "data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"mcp_tool_use\",\"input\":{}}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\\n\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":3,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"a\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":3,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"s\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":2,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\n",
+    "data: {\"type\":\"content_block_stop\",\"index\":2}\n\n",
+    "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
+    "data: {\"type\":\"message_stop\"}\n\n",
 ];
 
 /// A body: mostly pieces of streams, with other bytes between them.
@@ -90,9 +101,16 @@ fn split<'b>(body: &'b [u8], reads: &[usize]) -> Vec<&'b [u8]> {
     parts
 }
 
-fn decode(parts: &[&[u8]], clean: bool) -> Vec<String> {
+/// A decoder of each protocol.
+fn decoders() -> [Box<dyn Decoder>; 2] {
+    [
+        Box::new(openai_chat::Decoder::new(Terminal::DoneSentinel)),
+        Box::new(anthropic_messages::Decoder::new(DecoderOptions::default())),
+    ]
+}
+
+fn decode(mut decoder: Box<dyn Decoder>, parts: &[&[u8]], clean: bool) -> Vec<String> {
     let mut told = Vec::new();
-    let mut decoder = Decoder::new(Terminal::FinishReason);
     let mut over = false;
     let mut keep = |event: Event<'_>| {
         assert!(!over, "{event:?} after the end");
@@ -164,22 +182,25 @@ proptest! {
         reads in reads(),
         clean in any::<bool>(),
     ) {
-        let whole = decode(&[&body], clean);
-        prop_assert_eq!(decode(&split(&body, &reads), clean), whole);
+        for (whole, pieces) in decoders().into_iter().zip(decoders()) {
+            let whole = decode(whole, &[&body], clean);
+            prop_assert_eq!(decode(pieces, &split(&body, &reads), clean), whole);
+        }
     }
 
     #[test]
     fn memory_grows_no_faster_than_the_input(body in body(), reads in reads()) {
         let parts = split(&body, &reads);
-        let taken = measure(|| {
-            let mut decoder = Decoder::new(Terminal::DoneSentinel);
-            for part in &parts {
-                decoder.feed(part, &mut |_| {});
-            }
-            decoder.end(true, &mut |_| {});
-        });
-        let allowed = 8 * body.len() as u64 + 4096;
-        prop_assert!(taken.bytes_max <= allowed, "{} of {}", taken.bytes_max, allowed);
+        for mut decoder in decoders() {
+            let taken = measure(|| {
+                for part in &parts {
+                    decoder.feed(part, &mut |_| {});
+                }
+                decoder.end(true, &mut |_| {});
+            });
+            let allowed = 8 * body.len() as u64 + 4096;
+            prop_assert!(taken.bytes_max <= allowed, "{} of {}", taken.bytes_max, allowed);
+        }
     }
 
     #[test]
@@ -209,18 +230,23 @@ proptest! {
 
     #[test]
     fn text_comes_out_as_it_went_in(text in any::<String>(), reads in reads()) {
-        let json = serde_json::json!({"choices": [{"index": 0, "delta": {"content": &text}}]});
-        let body = format!("data: {json}\n\n");
-        let mut got = String::new();
-        let mut decoder = Decoder::new(Terminal::FinishReason);
-        for part in split(body.as_bytes(), &reads) {
-            decoder.feed(part, &mut |event| match event {
-                Event::Delta(redrive::protocol::Delta::Text(part)) => got.push_str(part),
-                Event::Keepalive { content: true } => {}
-                other => panic!("{other:?}"),
-            });
+        let chunk = serde_json::json!({"choices": [{"index": 0, "delta": {"content": &text}}]});
+        let delta = serde_json::json!({
+            "type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": &text},
+        });
+        for (mut decoder, json) in decoders().into_iter().zip([chunk, delta]) {
+            let body = format!("data: {json}\n\n");
+            let mut got = String::new();
+            for part in split(body.as_bytes(), &reads) {
+                decoder.feed(part, &mut |event| match event {
+                    Event::Delta(redrive::protocol::Delta::Text(part)) => got.push_str(part),
+                    Event::Keepalive { content: true } | Event::Block { .. } => {}
+                    other => panic!("{other:?}"),
+                });
+            }
+            prop_assert_eq!(got, text.as_str());
         }
-        prop_assert_eq!(got, text);
     }
 }
 
@@ -229,7 +255,7 @@ fn an_endless_line_is_refused_at_the_bound_and_its_memory_given_back() {
     let block = [b'a'; 1 << 16];
     let mut told = Vec::new();
     let taken = measure(|| {
-        let mut decoder = Decoder::new(Terminal::FinishReason);
+        let mut decoder = openai_chat::Decoder::new(Terminal::FinishReason);
         decoder.feed(b"data: {\"x\":\"", &mut |_| panic!("too early"));
         for _ in 0..2048 {
             decoder.feed(&block, &mut |event| {

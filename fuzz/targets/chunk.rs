@@ -1,7 +1,10 @@
-//! Any bytes as the stream of Chat Completions: the same events however they arrive, and nothing after
-//! the end.
+//! Any bytes as the stream of each protocol: the same events however they arrive, and nothing after the
+//! end.
 
-use redrive::protocol::{Decoder as _, Event, Terminal, openai_chat::Decoder};
+use redrive::protocol::{Decoder, DecoderOptions, Event, Protocol, Terminal, adapter::adapter};
+
+/// The protocols of event streams.
+const PROTOCOLS: [Protocol; 2] = [Protocol::OpenaiChat, Protocol::AnthropicMessages];
 
 /// The first byte says how long reads are, the rest is the body: as it is, and as the data of events,
 /// one a line.
@@ -14,16 +17,30 @@ pub fn run(data: &[u8]) {
         .flat_map(|line| [b"data: ".as_slice(), line, b"\n\n"].concat())
         .collect();
     for body in [body, &events] {
-        for terminal in [Terminal::FinishReason, Terminal::DoneSentinel] {
-            let whole = told(terminal, std::iter::once(body));
-            let pieces = told(terminal, body.chunks(1 + usize::from(length)));
-            assert_eq!(whole, pieces, "events depend on how the bytes arrived");
+        for protocol in PROTOCOLS {
+            for terminal in [Terminal::FinishReason, Terminal::DoneSentinel] {
+                let decoder = || {
+                    let options = DecoderOptions {
+                        terminal,
+                        ..DecoderOptions::default()
+                    };
+                    adapter(protocol).map(|adapter| adapter.decoder(options))
+                };
+                let whole = told(decoder(), std::iter::once(body));
+                let pieces = told(decoder(), body.chunks(1 + usize::from(length)));
+                assert_eq!(whole, pieces, "events depend on how the bytes arrived");
+            }
         }
     }
 }
 
-fn told<'b>(terminal: Terminal, reads: impl Iterator<Item = &'b [u8]>) -> Vec<String> {
-    let mut decoder = Decoder::new(terminal);
+fn told<'b>(
+    decoder: Option<Box<dyn Decoder>>,
+    reads: impl Iterator<Item = &'b [u8]>,
+) -> Vec<String> {
+    let Some(mut decoder) = decoder else {
+        return Vec::new();
+    };
     let mut told = Vec::new();
     let mut is_over = false;
     let mut keep = |event: Event<'_>| {

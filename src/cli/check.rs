@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::{
     config::{Config, Environment, Listen, Route, Target, in_words},
+    protocol::{Dialect, Protocol},
     recovery::settings::{Replay, Timers},
 };
 
@@ -117,8 +118,19 @@ fn describe_target(number: usize, target: &Target, out: &mut impl Write) -> io::
         names => format!("credentials {}", names.join(", ")),
     };
     writeln!(out, "  {number}. {}", target.name)?;
-    writeln!(out, "     at {base_url}, dialect {dialect}, {credentials}")?;
+    let speaks = match (provider.protocol, provider.dialect) {
+        (Protocol::OpenaiChat, _) => format!("dialect {dialect}"),
+        (protocol, Dialect::Openai) => protocol_name(protocol),
+        (protocol, _) => format!("{}, dialect {dialect}", protocol_name(protocol)),
+    };
+    writeln!(out, "     at {base_url}, {speaks}, {credentials}")?;
     writeln!(out, "     {}", describe_timers(&target.timers))
+}
+
+/// Its name in the configuration.
+fn protocol_name(protocol: Protocol) -> String {
+    let name = protocol.as_str_name();
+    name.trim_start_matches("PROTOCOL_").to_ascii_lowercase()
 }
 
 fn describe_timers(timers: &Timers) -> String {

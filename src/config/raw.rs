@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
-    provider::{Continue, Credential, Dialect, Http2, Protocol, Provider, Proxy, Resume, Terminal},
+    provider::{Continue, Credential, Http2, Protocol, Provider, Proxy, Resume, Terminal},
     route::{Preset, Profile, Recovery, Replay, Route, Target, Timers},
     secret::Secret,
 };

@@ -5,7 +5,10 @@ use std::fmt;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 
-use super::{Decoder, DecoderOptions, Dialect, Protocol, openai_chat::OpenaiChat};
+use super::{
+    Decoder, DecoderOptions, Dialect, Protocol, anthropic_messages::AnthropicMessages,
+    openai_chat::OpenaiChat,
+};
 use crate::proto::{Conversation, Message, Part, Role, part};
 
 /// One provider protocol: how a request is written and authorised.
@@ -52,9 +55,9 @@ pub trait Adapter: Send + Sync {
 pub fn adapter(protocol: Protocol) -> Option<&'static dyn Adapter> {
     match protocol {
         Protocol::OpenaiChat => Some(&OpenaiChat),
+        Protocol::AnthropicMessages => Some(&AnthropicMessages),
         Protocol::Unspecified
         | Protocol::OpenaiResponses
-        | Protocol::AnthropicMessages
         | Protocol::Gemini
         | Protocol::BedrockConverse
         | Protocol::Ollama => None,
@@ -215,12 +218,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_openai_chat_is_built() {
+    fn these_are_built() {
         let built = (0..=6)
             .filter_map(|number| Protocol::try_from(number).ok())
             .filter(|protocol| adapter(*protocol).is_some())
             .collect::<Vec<_>>();
-        assert_eq!(built, [Protocol::OpenaiChat]);
+        assert_eq!(built, [Protocol::OpenaiChat, Protocol::AnthropicMessages]);
     }
 
     #[test]

@@ -5,9 +5,12 @@
 //! one line in the registry.
 
 pub mod adapter;
+pub mod anthropic_messages;
 mod dialect;
 mod event;
+mod json;
 pub mod openai_chat;
+mod options;
 pub mod sse;
 
 pub use dialect::Dialect;

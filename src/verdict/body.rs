@@ -22,7 +22,9 @@ const MAX_EVENT_BYTES: usize = 1 << 20;
 /// (Ollama, Venice) · `{"code","error":"…"}` (xAI) · `{"object":"error",message,type,code}` (Mistral)
 /// · `{code,message,type}` (doubleword, an inner object alone) · `{"detail":"…"}` and `[…]` (FastAPI)
 /// · `{"message"}` (Bedrock) · `{"id","message"}` (Cohere) · `{"error":["…"]}` (Hugging Face) ·
-/// `{"type":"response.failed","response":{"error":{…}}}` (OpenAI Responses).
+/// `{"type":"response.failed","response":{"error":{…}}}` (OpenAI Responses) ·
+/// `{"…Exception":{message}}` (Bedrock's streams) · `{"promptFeedback":{"blockReason"}}` (Google, in the
+/// place of an answer).
 ///
 /// Not `Debug`: providers quote prompts and keys in their texts. A verdict carries them cleaned.
 #[derive(Clone, Default, PartialEq)]
@@ -90,6 +92,10 @@ fn read(outer: &Map<String, Value>) -> ErrorObject {
     for level in &levels {
         read_details(level, &mut object);
     }
+    let blocked = outer.get("promptFeedback").and_then(Value::as_object);
+    if let Some(blocked) = blocked {
+        read_block(blocked, &mut object);
+    }
     for level in &levels {
         read_router_fields(level, &mut object);
     }
@@ -103,10 +109,36 @@ fn read(outer: &Map<String, Value>) -> ErrorObject {
     for level in &levels {
         read_names(level, &mut object);
     }
+    if let Some((name, _)) = exception(outer) {
+        object.names.push(name.to_owned());
+    }
     // Groq's reason for an early end stands in its own field, and is a string.
     let groq = outer.get("x_groq").and_then(Value::as_object);
-    object.message = levels.into_iter().chain(groq).find_map(message);
+    object.message = levels
+        .into_iter()
+        .chain(groq)
+        .find_map(message)
+        .or_else(|| {
+            let text = blocked?.get("blockReasonMessage")?.as_str()?;
+            Some(text.to_owned())
+        });
     object
+}
+
+/// Why Google refused a prompt. Any reason is a filter's, whether its word is listed or not.
+fn read_block(feedback: &Map<String, Value>, object: &mut ErrorObject) {
+    let reason = feedback.get("blockReason");
+    if reason.is_some_and(|reason| reason != "BLOCK_REASON_UNSPECIFIED") {
+        push_name(reason, object);
+        object.names.push("content_filter".to_owned());
+    }
+}
+
+/// The exception of a Bedrock stream, where its name stands as the only key.
+fn exception(outer: &Map<String, Value>) -> Option<(&String, &Map<String, Value>)> {
+    let (name, inner) = outer.iter().next().filter(|_| outer.len() == 1)?;
+    let inner = inner.as_object()?;
+    name.ends_with("Exception").then_some((name, inner))
 }
 
 /// The error object inside the envelope, where there is one.
@@ -126,7 +158,8 @@ fn inner(outer: &Map<String, Value>) -> Option<&Map<String, Value>> {
     let inner = candidates
         .into_iter()
         .flatten()
-        .find_map(Value::as_object)?;
+        .find_map(Value::as_object)
+        .or_else(|| Some(exception(outer)?.1))?;
     // Gateways wrap an envelope in an envelope.
     Some(
         inner

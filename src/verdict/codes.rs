@@ -80,6 +80,8 @@ static CODES: &[Row] = {
         ("INTERNAL", ProviderInternal, Generic),     // Google
         ("server", ProviderInternal, Generic),       // OpenRouter
         ("provider_unavailable", ProviderInternal, Generic), // OpenRouter
+        ("generation", ProviderInternal, Generic),   // TGI
+        ("incomplete_generation", ProviderInternal, Generic), // TGI
         ("InternalServerException", ProviderInternal, Generic), // Bedrock
         ("ModelStreamErrorException", ProviderInternal, Generic), // Bedrock
         ("ModelErrorException", ProviderInternal, Generic), // Bedrock
@@ -113,9 +115,10 @@ static CODES: &[Row] = {
         ("forbidden", Permission, Telling),        // doubleword
         ("AccessDeniedException", Permission, Telling), // Bedrock
         ("unsupported_country_region_territory", Permission, Exact), // OpenAI
-        ("SERVICE_DISABLED", Permission, Exact),   // Google, ErrorInfo.reason
+        ("FAILED_PRECONDITION", Permission, Telling), // Google, a 400: region or billing of the project
+        ("SERVICE_DISABLED", Permission, Exact),      // Google, ErrorInfo.reason
         ("API_KEY_SERVICE_BLOCKED", Permission, Exact), // Google, ErrorInfo.reason
-        ("CONSUMER_SUSPENDED", Permission, Exact), // Google, ErrorInfo.reason
+        ("CONSUMER_SUSPENDED", Permission, Exact),    // Google, ErrorInfo.reason
         // The model, or its deployment, is not there.
         ("model_not_found", NotFound, Exact), // OpenAI, Groq, doubleword
         ("not_found_error", NotFound, Exact), // Anthropic, Ollama, vLLM, llama.cpp
@@ -148,6 +151,7 @@ static CODES: &[Row] = {
         ("BLOCKLIST", ContentFiltered, Exact),      // Google, blockReason
         ("MODEL_ARMOR", ContentFiltered, Exact),    // Google, blockReason
         ("JAILBREAK", ContentFiltered, Exact),      // Google, blockReason
+        ("IMAGE_SAFETY", ContentFiltered, Exact),   // Google, blockReason
         ("data_inspection_failed", ContentFiltered, Exact), // Alibaba Model Studio
         // The model's output broke the rules of its own protocol.
         ("tool_use_failed", MalformedOutput, Exact), // Groq
@@ -161,9 +165,9 @@ static CODES: &[Row] = {
         ("BadRequestError", InvalidRequest, Generic),       // vLLM, SGLang
         ("Bad Request", InvalidRequest, Generic),           // doubleword
         ("INVALID_ARGUMENT", InvalidRequest, Generic),      // Google, xAI
-        ("FAILED_PRECONDITION", InvalidRequest, Generic),   // Google
         ("OUT_OF_RANGE", InvalidRequest, Generic),          // Google
         ("ValidationException", InvalidRequest, Generic),   // Bedrock
+        ("validation", InvalidRequest, Generic),            // TGI
         ("request_too_large", InvalidRequest, Generic),     // Anthropic, with a 413
         ("payload_too_large", InvalidRequest, Generic),     // OpenRouter, with a 413
         ("conflict_error", InvalidRequest, Generic),        // Anthropic, with a 409
@@ -195,8 +199,10 @@ static FINISHES: &[Row] = {
         ("malformed_tool_use", MalformedOutput, Exact), // Bedrock
         ("malformed_model_output", MalformedOutput, Exact), // Bedrock
         ("abort", ProviderInternal, Exact), // vLLM, SGLang
+        ("network_error", ProviderInternal, Exact), // Z.ai
         ("insufficient_system_resource", Overloaded, Exact), // DeepSeek
         ("timeout", TimeoutProvider, Exact), // Cohere
+        ("REASON_TIME_LIMIT", TimeoutProvider, Exact), // xAI
     ]
 };
 

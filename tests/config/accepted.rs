@@ -249,6 +249,26 @@ fn settings_of_a_provider_reach_the_model() {
 }
 
 #[test]
+fn every_dialect_has_a_name_and_says_what_completes_a_response() {
+    for dialect in Dialect::ALL {
+        let name = dialect.name();
+        let config = with(&format!("base_url: 'http://h', dialect: {name}"), "");
+        let provider = &target(&config).provider;
+        assert_eq!(provider.dialect, dialect);
+        let terminal = match dialect {
+            Dialect::Snowflake => Terminal::DoneSentinel,
+            _ => Terminal::FinishReason,
+        };
+        assert_eq!(provider.terminal, terminal, "{name}");
+    }
+    let config = with(
+        "base_url: 'http://h', dialect: snowflake, terminal: finish_reason",
+        "",
+    );
+    assert_eq!(target(&config).provider.terminal, Terminal::FinishReason);
+}
+
+#[test]
 fn settings_of_a_route_reach_the_model() {
     let config = with(
         "base_url: 'http://h'",

@@ -171,7 +171,7 @@ telemetry: {logs: {level: inof}}
         refusal(text),
         "redrive.yaml:1:48: providers.p.dialect: \"opennai\" is not one of the values here
   hint: did you mean `openai`?
-  hint: known values: openai, azure, openrouter, vllm, mistral, deepseek, groq, xai, sglang, llamacpp
+  hint: known values: openai, generic, azure, openrouter, mistral, deepseek, groq, xai, moonshot, qwen, snowflake, vllm, sglang, llamacpp, ollama
 redrive.yaml:3:27: telemetry.logs.level: \"inof\" is not one of the values here
   hint: did you mean `info`?
   hint: known values: error, warn, info, debug, trace"

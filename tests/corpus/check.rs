@@ -1,14 +1,14 @@
 //! The checks of one recording.
 
 use redrive::protocol::{
-    Decoder as _, Terminal,
-    openai_chat::Decoder,
+    Decoder, DecoderOptions, Terminal,
     sse::{Item as SseItem, Splitter},
 };
 
 use crate::{
     EVERY_BYTE_UP_TO,
-    oracle::{self, Item, Kind},
+    items::{self, Item, Kind},
+    protocol::Protocol,
     recording::Recording,
     told::{Outcome, Told},
 };
@@ -37,23 +37,23 @@ impl Count {
 }
 
 /// A recording with its decoding, item by item.
-struct Subject<'r> {
+struct Subject<'r, P: Protocol> {
     recording: &'r Recording,
     items: Vec<Item>,
-    terminal: Terminal,
+    options: DecoderOptions,
     /// All that is told of the whole recording.
     whole: Vec<Told>,
     /// How much of `whole` is told once so many items are complete.
     marks: Vec<usize>,
     /// The decoder before each item, and after the last.
-    decoders: Vec<Decoder>,
+    decoders: Vec<P::Decoder>,
     /// Where the terminal evidence is complete, if the response is: after an unclean and a clean end.
     evidence: Option<[usize; 2]>,
 }
 
 /// Checks a recording in every way.
-pub fn check(recording: &Recording) -> Count {
-    let mut subject = Subject::new(recording);
+pub fn check<P: Protocol>(recording: &Recording) -> Count {
+    let mut subject = Subject::<P>::new(recording);
     let mut count = Count {
         recordings: 1,
         events: subject.items.len(),
@@ -67,27 +67,22 @@ pub fn check(recording: &Recording) -> Count {
     count
 }
 
-impl<'r> Subject<'r> {
+impl<'r, P: Protocol> Subject<'r, P> {
     fn new(recording: &'r Recording) -> Self {
-        let items = oracle::items(&recording.bytes);
-        // Without a finish reason only `[DONE]` can complete (Snowflake).
-        let terminal = if recording.finish_reasons.is_empty() {
-            Terminal::DoneSentinel
-        } else {
-            Terminal::FinishReason
-        };
+        let items = items::items(&recording.bytes);
+        let options = P::options(recording);
         let mut whole = Vec::new();
-        let mut decoder = Decoder::new(terminal);
+        let mut decoder = P::decoder(options);
         feed(&mut decoder, &recording.bytes, &mut whole);
         end(&mut decoder, true, &mut whole);
 
         let mut subject = Self {
             recording,
             items,
-            terminal,
+            options,
             whole,
             marks: vec![0],
-            decoders: vec![Decoder::new(terminal)],
+            decoders: vec![P::decoder(options)],
             evidence: None,
         };
         subject.decode_item_by_item();
@@ -125,27 +120,33 @@ impl<'r> Subject<'r> {
 
     /// After every item, what was told amounts to what the oracle reads.
     fn against_the_oracle(&mut self) -> usize {
-        let (mut told, mut expected) = (Outcome::default(), Outcome::default());
+        let (mut told, mut oracle) = (Outcome::default(), P::Oracle::default());
         for (number, item) in self.items.iter().enumerate() {
             self.whole[self.marks[number]..self.marks[number + 1]]
                 .iter()
                 .for_each(|event| told.add(event));
-            oracle::add(&mut expected, item);
-            assert_eq!(told, expected, "{}: item {number}", self.recording.file);
+            P::add(&mut oracle, item);
+            let expected = P::outcome(&oracle);
+            assert_eq!(&told, expected, "{}: item {number}", self.recording.file);
 
-            let done_completes = self.terminal == Terminal::DoneSentinel;
-            if self.evidence.is_none() && oracle::is_complete(&expected, done_completes) {
+            if self.evidence.is_none() && self.is_complete(expected) {
                 self.evidence = Some([item.end, item.content_end]);
             }
         }
         let looks_complete = looks_complete(&self.whole);
-        let is_complete = oracle::is_complete(&expected, self.terminal == Terminal::DoneSentinel);
+        let is_complete = self.is_complete(P::outcome(&oracle));
         assert_eq!(
             looks_complete, is_complete,
             "{}: complete",
             self.recording.file
         );
         self.items.len()
+    }
+
+    /// `true` once the outcome may be taken as complete.
+    fn is_complete(&self, outcome: &Outcome) -> bool {
+        let done_completes = self.options.terminal == Terminal::DoneSentinel;
+        outcome.error.is_none() && (outcome.finish.is_some() || (done_completes && outcome.done))
     }
 
     fn against_the_manifest(&self) {
@@ -158,46 +159,21 @@ impl<'r> Subject<'r> {
         }
         // Of an unterminated `[DONE]` the manifest has its own opinion, told by `done_sentinel`.
         let unterminated = self.items.last().is_some_and(|item| item.end == usize::MAX);
-        let done = self.recording.done_sentinel;
-        let counted = usize::from(unterminated && done == Some(true));
+        let counted = usize::from(unterminated && self.recording.done_sentinel == Some(true));
         assert_eq!(events + counted, self.recording.events, "{file}: events");
 
-        let failed = self.whole.iter().any(|told| matches!(told, Told::Error(_)));
-        let finishes: Vec<_> = self
-            .whole
-            .iter()
-            .filter_map(|told| match told {
-                Told::Finish(_, native) => Some(native.clone()),
-                _ => None,
-            })
-            .collect();
-        let expected = &self.recording.finish_reasons;
-        if failed {
-            // A finish reason beside the error object is not told.
-            assert!(expected.starts_with(&finishes), "{file}: {finishes:?}");
-        } else {
-            assert_eq!(&finishes, expected, "{file}: finish reasons");
-        }
         for told in &self.whole {
             if let Told::Finish(reason, native) = told {
-                let word = match native.as_str() {
-                    "stop" | "eos" => "Stop",
-                    "length" => "Length",
-                    "tool_calls" => "ToolCalls",
-                    other => panic!("{file}: unexpected finish reason {other}"),
-                };
-                assert_eq!(reason, word, "{file}");
+                let word = P::word(native);
+                assert_eq!(Some(reason.as_str()), word, "{file}: {native}");
             }
         }
-        if let Some(done) = done {
-            let ended = self.whole.iter().any(|told| matches!(told, Told::End(_)));
-            assert_eq!(ended, (done || unterminated) && !failed, "{file}: [DONE]");
-        }
+        P::against_the_manifest(self.recording, &self.whole, unterminated);
     }
 
     fn byte_by_byte(&self) {
         let mut told = Vec::new();
-        let mut decoder = Decoder::new(self.terminal);
+        let mut decoder = P::decoder(self.options);
         for byte in self.recording.bytes.chunks(1) {
             feed(&mut decoder, byte, &mut told);
         }
@@ -240,7 +216,7 @@ impl<'r> Subject<'r> {
         for at in 1..bytes.len() {
             let (head, tail) = bytes.split_at(at);
             told.clear();
-            let mut decoder = Decoder::new(self.terminal);
+            let mut decoder = P::decoder(self.options);
             feed(&mut decoder, head, &mut told);
             feed(&mut decoder, tail, &mut told);
             end(&mut decoder, true, &mut told);
@@ -333,10 +309,10 @@ fn looks_complete<'t>(told: impl IntoIterator<Item = &'t Told>) -> bool {
     complete && !failed
 }
 
-fn feed(decoder: &mut Decoder, bytes: &[u8], told: &mut Vec<Told>) {
+fn feed(decoder: &mut impl Decoder, bytes: &[u8], told: &mut Vec<Told>) {
     decoder.feed(bytes, &mut |event| told.push(event.into()));
 }
 
-fn end(decoder: &mut Decoder, clean: bool, told: &mut Vec<Told>) {
+fn end(decoder: &mut impl Decoder, clean: bool, told: &mut Vec<Told>) {
     decoder.end(clean, &mut |event| told.push(event.into()));
 }

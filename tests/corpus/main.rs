@@ -1,7 +1,7 @@
-//! Every recording of a Chat Completions stream, through the decoder: whole, byte by byte, split at
+//! Every recording of a stream, through the decoder of its protocol: whole, byte by byte, split at
 //! every byte of every event, split at every byte of the file, cut at and around every event, cut at
 //! every byte. Each is compared with the decoding of the whole file, that with the manifest and with
-//! an [`oracle`] that shares no code with the decoder.
+//! an oracle that shares no code with the decoder ([`protocol::Protocol`]).
 //!
 //! Meant for the release profile: `cargo test --release --test corpus -- --nocapture`.
 //!
@@ -9,16 +9,22 @@
 //! beside the package; without them the test says so and passes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod anthropic_messages;
 mod check;
-mod oracle;
+mod items;
+mod openai_chat;
+mod protocol;
 mod recording;
 mod told;
 
 use std::{env, fs, path::PathBuf, thread};
 
+use anthropic_messages::AnthropicMessages;
 use check::Count;
+use openai_chat::OpenaiChat;
+use protocol::Protocol;
 use recording::Recording;
-use redrive::protocol::{Decoder as _, Terminal, openai_chat::Decoder};
+use redrive::protocol::{Decoder as _, DecoderOptions, Terminal};
 use told::Told;
 
 /// Files up to this size are split and cut at every byte.
@@ -40,22 +46,27 @@ fn recordings() -> Option<PathBuf> {
     None
 }
 
-#[test]
-fn every_recording_decodes_the_same_however_it_is_split_and_never_completes_when_cut() {
+/// Every recording decodes the same however it is split, and never completes when cut.
+fn every_recording<P: Protocol>() {
     let Some(folder) = recordings() else { return };
-    let recordings = Recording::all(&folder, "openai-chat");
+    let recordings = Recording::all(&folder, P::NAME);
     assert!(
-        recordings.len() >= 300,
+        recordings.len() >= P::AT_LEAST,
         "only {} recordings",
         recordings.len()
     );
+    let recordings: Vec<_> = recordings.into_iter().flat_map(P::bodies).collect();
 
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let total = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|worker| {
                 let share = recordings.iter().skip(worker).step_by(threads);
-                scope.spawn(|| share.map(check::check).fold(Count::default(), Count::plus))
+                scope.spawn(|| {
+                    share
+                        .map(check::check::<P>)
+                        .fold(Count::default(), Count::plus)
+                })
             })
             .collect();
         workers
@@ -64,22 +75,30 @@ fn every_recording_decodes_the_same_however_it_is_split_and_never_completes_when
             .fold(Count::default(), Count::plus)
     });
     eprintln!(
-        "corpus: {} recordings, {} events, {} splits, {} cuts, {} comparisons with the oracle",
-        total.recordings, total.events, total.splits, total.cuts, total.oracle
+        "{}: {} recordings, {} events, {} splits, {} cuts, {} comparisons with the oracle",
+        P::NAME,
+        total.recordings,
+        total.events,
+        total.splits,
+        total.cuts,
+        total.oracle
     );
     assert_eq!(total.recordings, recordings.len());
     assert!(total.splits > 0 && total.cuts > 0 && total.oracle > 0);
 }
 
-#[test]
-fn a_recorded_error_body_under_a_good_status_is_told_as_an_error() {
+/// A recorded error body under a good status is told as an error.
+fn every_error_body<P: Protocol>() {
     let Some(folder) = recordings() else { return };
     let mut bodies = 0;
     for entry in fs::read_dir(folder.join("http-errors")).unwrap() {
         let path = entry.unwrap().path();
         let body = fs::read(&path).unwrap();
         let mut told: Vec<Told> = Vec::new();
-        let mut decoder = Decoder::new(Terminal::DoneSentinel);
+        let mut decoder = P::decoder(DecoderOptions {
+            terminal: Terminal::DoneSentinel,
+            ..DecoderOptions::default()
+        });
         decoder.feed(&body, &mut |event| told.push(event.into()));
         decoder.end(true, &mut |event| told.push(event.into()));
         let json = body.trim_ascii().starts_with(b"{") || body.trim_ascii().starts_with(b"[");
@@ -91,6 +110,18 @@ fn a_recorded_error_body_under_a_good_status_is_told_as_an_error() {
         }
         bodies += 1;
     }
-    eprintln!("corpus: {bodies} error bodies");
+    eprintln!("{}: {bodies} error bodies", P::NAME);
     assert!(bodies > 0);
+}
+
+#[test]
+fn openai_chat() {
+    every_recording::<OpenaiChat>();
+    every_error_body::<OpenaiChat>();
+}
+
+#[test]
+fn anthropic_messages() {
+    every_recording::<AnthropicMessages>();
+    every_error_body::<AnthropicMessages>();
 }

@@ -1,6 +1,9 @@
 //! What pages say about the code, where a machine can tell.
 
-use redrive::verdict::class::{Class, label, transient};
+use redrive::{
+    protocol::Dialect,
+    verdict::class::{Class, label, transient},
+};
 
 use crate::{assert_none, root};
 
@@ -33,6 +36,17 @@ fn the_page_of_verdicts_has_every_class_and_knows_which_are_transient() {
         "all classes were looked at"
     );
     assert_none(&complaints(&page, &classes));
+}
+
+#[test]
+fn the_page_of_the_configuration_has_every_dialect() {
+    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let missing: Vec<_> = Dialect::ALL
+        .into_iter()
+        .filter(|dialect| !page.contains(&format!(" | `{}` | `max_", dialect.name())))
+        .map(|dialect| format!("no row for `{}`", dialect.name()))
+        .collect();
+    assert_none(&missing);
 }
 
 #[test]

@@ -150,10 +150,21 @@ fn recorded_answers_go_on_or_begin_anew_as_they_did() {
 
 #[test]
 fn where_a_new_turn_was_recorded_continuing_cannot_be_configured() {
-    for dialect in [Dialect::Openai, Dialect::Azure] {
-        assert!(!adapter::continues(Protocol::OpenaiChat, dialect));
+    for dialect in Dialect::ALL {
+        let begins_anew = [
+            Dialect::Openai,
+            Dialect::Generic,
+            Dialect::Azure,
+            Dialect::Groq,
+            Dialect::Xai,
+            Dialect::Snowflake,
+        ];
+        assert_eq!(
+            adapter::continues(Protocol::OpenaiChat, dialect),
+            !begins_anew.contains(&dialect),
+            "{dialect:?}"
+        );
     }
-    for dialect in [Dialect::Openrouter, Dialect::Vllm] {
-        assert!(adapter::continues(Protocol::OpenaiChat, dialect));
-    }
+    let anthropic = Protocol::AnthropicMessages;
+    assert!(adapter::continues(anthropic, Dialect::default()));
 }

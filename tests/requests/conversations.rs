@@ -93,7 +93,23 @@ fn audio_by_value() {
 }
 
 #[test]
-fn a_pdf_by_value_and_on_openrouter_by_address() {
+fn audio_where_the_server_has_its_own_form() {
+    let spoken = || data("audio/wav", b"RIFF");
+    golden(
+        "audio-mistral",
+        Dialect::Mistral,
+        conversation([message(Role::User, [spoken()])]),
+    );
+    let by_address = uri("audio/mpeg", "https://example.com/a.mp3");
+    golden(
+        "audio-qwen",
+        Dialect::Qwen,
+        conversation([message(Role::User, [spoken(), by_address])]),
+    );
+}
+
+#[test]
+fn a_pdf_by_value_and_on_some_by_address() {
     let by_value = || [data("application/pdf", b"%PDF-1.7")];
     let by_address = [uri("application/pdf", "https://example.com/a.pdf")];
     golden(
@@ -101,14 +117,16 @@ fn a_pdf_by_value_and_on_openrouter_by_address() {
         Dialect::Openai,
         conversation([message(Role::User, by_value())]),
     );
-    golden(
-        "pdf-openrouter",
-        Dialect::Openrouter,
-        conversation([
-            message(Role::User, by_value()),
-            message(Role::User, by_address),
-        ]),
-    );
+    for dialect in [Dialect::Openrouter, Dialect::Mistral] {
+        golden(
+            &format!("pdf-{}", dialect.name()),
+            dialect,
+            conversation([
+                message(Role::User, by_value()),
+                message(Role::User, by_address.clone()),
+            ]),
+        );
+    }
 }
 
 #[test]
@@ -244,12 +262,20 @@ fn a_refusal_goes_back_in_its_own_field() {
 
 #[test]
 fn reasoning_goes_back_where_the_server_reads_it() {
-    for (name, dialect) in [
-        ("reasoning-vllm", Dialect::Vllm),
-        ("reasoning-openrouter", Dialect::Openrouter),
+    for dialect in [
+        Dialect::Openrouter,
+        Dialect::Mistral,
+        Dialect::Deepseek,
+        Dialect::Groq,
+        Dialect::Moonshot,
+        Dialect::Qwen,
+        Dialect::Vllm,
+        Dialect::Sglang,
+        Dialect::Llamacpp,
+        Dialect::Ollama,
     ] {
         golden(
-            name,
+            &format!("reasoning-{}", dialect.name()),
             dialect,
             conversation([
                 message(Role::User, [text("2+2?")]),
@@ -290,17 +316,12 @@ fn sampling_in_every_dialect() {
         stop: vec!["\n\n".to_owned(), "END".to_owned()],
         seed: Some(i64::MIN),
     };
-    for (name, dialect) in [
-        ("sampling-openai", Dialect::Openai),
-        ("sampling-azure", Dialect::Azure),
-        ("sampling-openrouter", Dialect::Openrouter),
-        ("sampling-vllm", Dialect::Vllm),
-    ] {
+    for dialect in Dialect::ALL {
         let asked = Conversation {
             sampling: Some(sampling.clone()),
             ..question()
         };
-        golden(name, dialect, asked);
+        golden(&format!("sampling-{}", dialect.name()), dialect, asked);
     }
 }
 
@@ -396,6 +417,15 @@ fn stream_options_are_kept_and_usage_is_asked_for() {
         };
         golden(name, Dialect::Openai, asked);
     }
+}
+
+#[test]
+fn usage_is_asked_for_only_where_the_server_can_be_asked() {
+    let asked = Conversation {
+        provider_options_json: br#"{"stream_options":{"x":1},"safe_prompt":true}"#.to_vec(),
+        ..question()
+    };
+    golden("options-mistral", Dialect::Mistral, asked);
 }
 
 #[test]

@@ -7,9 +7,16 @@ use std::{env, fs, path::PathBuf};
 /// Compares `body` with `tests/golden/openai_chat/{name}.json`, byte for byte.
 #[track_caller]
 pub fn compare(name: &str, body: &[u8]) {
+    compare_in("openai_chat", name, body);
+}
+
+/// Compares `body` with `tests/golden/{folder}/{name}.json`, byte for byte.
+#[track_caller]
+pub fn compare_in(folder: &str, name: &str, body: &[u8]) {
     serde_json::from_slice::<serde_json::Value>(body).expect("what is sent is JSON");
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/openai_chat")
+        .join("tests/golden")
+        .join(folder)
         .join(format!("{name}.json"));
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&file, body).unwrap();

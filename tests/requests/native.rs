@@ -69,6 +69,27 @@ fn model_stream_and_usage_are_changed_in_place() {
 }
 
 #[test]
+fn usage_is_asked_for_only_where_the_server_can_be_asked() {
+    let asked = |json: &'static str| {
+        let request = super::openai_chat()
+            .request(RequestInput {
+                source: Source::Native(&Bytes::from(json)),
+                model: "m",
+                dialect: Dialect::Mistral,
+                stored: false,
+            })
+            .unwrap();
+        String::from_utf8(request.body.to_vec()).unwrap()
+    };
+    assert_eq!(
+        asked(r#"{"model":"m","x":1}"#),
+        r#"{"stream":true,"model":"m","x":1}"#
+    );
+    let own = r#"{"model":"m","stream":true,"stream_options":{"include_usage":false}}"#;
+    assert_eq!(asked(own), own);
+}
+
+#[test]
 fn what_is_missing_goes_to_the_front() {
     const ALL: &str = r#""model":"m","stream":true,"stream_options":{"include_usage":true}"#;
     assert_eq!(sent("{}"), format!("{{{ALL}}}"));

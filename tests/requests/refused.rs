@@ -121,7 +121,13 @@ fn a_part_that_has_no_place_in_its_message() {
 
 #[test]
 fn reasoning_where_the_server_does_not_read_it() {
-    for dialect in [Dialect::Openai, Dialect::Azure] {
+    for dialect in [
+        Dialect::Openai,
+        Dialect::Generic,
+        Dialect::Azure,
+        Dialect::Xai,
+        Dialect::Snowflake,
+    ] {
         refused_by(
             dialect,
             second_part(Role::Assistant, reasoning("hm")),
@@ -194,10 +200,59 @@ fn media_without_a_form() {
             &format!("conversation.messages[1].parts[1].media.{expected}"),
         );
     }
+    for (dialect, mime_type) in [
+        (Dialect::Vllm, "application/pdf"),
+        (Dialect::Deepseek, "application/pdf"),
+        (Dialect::Deepseek, "audio/wav"),
+        (Dialect::Groq, "audio/mp3"),
+    ] {
+        refused_by(
+            dialect,
+            second_part(Role::User, data(mime_type, b"x")),
+            "conversation.messages[1].parts[1].media.mime_type: has no form in this dialect of OpenAI Chat Completions",
+        );
+    }
     refused_by(
-        Dialect::Vllm,
-        second_part(Role::User, data("application/pdf", b"x")),
-        "conversation.messages[1].parts[1].media.mime_type: has no form in this dialect of OpenAI Chat Completions",
+        Dialect::Mistral,
+        second_part(Role::User, uri("audio/wav", "https://example.com/a.wav")),
+        "conversation.messages[1].parts[1].media.uri: has no form for audio in OpenAI Chat Completions: send the data",
+    );
+}
+
+#[test]
+fn a_member_that_mistral_does_not_know() {
+    refused_by(
+        Dialect::Mistral,
+        second_part(Role::Assistant, Kind::Refusal("no".to_owned())),
+        "conversation.messages[1].parts[1].refusal: has no form in this dialect of OpenAI Chat Completions: send it as text",
+    );
+}
+
+#[test]
+fn what_a_server_would_silently_take_for_something_else() {
+    let named = Conversation {
+        tool_choice: Some(ToolChoice {
+            mode: Mode::Tool as i32,
+            name: "f".to_owned(),
+        }),
+        ..question()
+    };
+    refused_by(
+        Dialect::Llamacpp,
+        named,
+        "conversation.tool_choice.mode: MODE_TOOL has no form in this dialect of OpenAI Chat Completions: use MODE_REQUIRED",
+    );
+    let schema = Conversation {
+        response_format: Some(ResponseFormat {
+            schema_json: b"{}".to_vec(),
+            ..Default::default()
+        }),
+        ..question()
+    };
+    refused_by(
+        Dialect::Deepseek,
+        schema,
+        "conversation.response_format.schema_json: has no form in this dialect of OpenAI Chat Completions: ask for json",
     );
 }
 

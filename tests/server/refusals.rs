@@ -77,11 +77,6 @@ async fn fields_of_a_later_version_are_unimplemented_by_name() {
             "start.gate.max_attempts",
         ),
         (
-            |s| s.input = native(Protocol::AnthropicMessages, BODY),
-            Unimplemented,
-            "start.native.protocol",
-        ),
-        (
             |s| s.input = native(Protocol::Gemini, BODY),
             Unimplemented,
             "start.native.protocol",

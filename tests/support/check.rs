@@ -51,8 +51,11 @@ pub fn check(frames: &[GenerateResponse], seen: Seen<'_>) {
         assert_eq!(response.sequence, index as u64 + 1, "sequence");
         let size = response.encoded_len();
         let unsplit = match &response.frame {
-            Some(Frame::Committed(committed)) => is_one_call(committed),
-            Some(Frame::Delta(delta)) => matches!(delta.content, Some(Content::NativeEvent(_))),
+            Some(Frame::Committed(committed)) => is_unsplit(committed),
+            Some(Frame::Delta(delta)) => matches!(
+                delta.content,
+                Some(Content::NativeEvent(_) | Content::NativeBlock(_))
+            ),
             _ => false,
         };
         assert!(size < 1 << 20 || unsplit, "a frame of {size} bytes");
@@ -77,11 +80,12 @@ pub fn check(frames: &[GenerateResponse], seen: Seen<'_>) {
     }
 }
 
-fn is_one_call(committed: &Committed) -> bool {
+/// One part that cannot be split.
+fn is_unsplit(committed: &Committed) -> bool {
     matches!(
         committed.message.as_slice(),
         [Part {
-            part: Some(part::Part::ToolCall(_))
+            part: Some(part::Part::ToolCall(_) | part::Part::NativeJson(_))
         }]
     )
 }
@@ -129,6 +133,10 @@ enum Piece {
         name: String,
         arguments: String,
     },
+    /// A block of the provider's own, given whole.
+    Native(Vec<u8>),
+    /// Reasoning that the provider hides: never previewed.
+    Redacted,
 }
 
 impl Shown {
@@ -200,6 +208,14 @@ impl Shown {
         }
         let first = self.sequence;
         let given = self.blocks.entry(block).or_default();
+        if let Content::NativeBlock(json) = content {
+            assert!(given.is_empty(), "a native block that opens an open block");
+            return given.push(Given {
+                attempt,
+                first,
+                piece: Piece::Native(json.clone()),
+            });
+        }
         if let Content::ToolCall(start) = content {
             let piece = Piece::Call {
                 id: start.id.clone(),
@@ -297,8 +313,14 @@ impl Shown {
     /// The message is what was shown, less the withheld calls.
     fn check_message(&self, withheld: &[ToolCall]) {
         for piece in &self.message {
-            if let Piece::Call { arguments, .. } = piece {
-                serde_json::from_str::<serde_json::Value>(arguments).expect("a broken call");
+            match piece {
+                Piece::Call { arguments, .. } => {
+                    serde_json::from_str::<serde_json::Value>(arguments).expect("a broken call");
+                }
+                Piece::Native(json) => {
+                    serde_json::from_slice::<serde_json::Value>(json).expect("a broken block");
+                }
+                _ => {}
             }
         }
         if !self.had_delta {
@@ -321,7 +343,12 @@ impl Shown {
                 "{}".clone_into(arguments);
             }
         }
-        assert!(shown == self.message, "committed is not what was shown");
+        // Reasoning without text, hidden or only signed, has nothing to show.
+        let message = self.message.iter().filter(|piece| match piece {
+            Piece::Reasoning(text) => !text.is_empty(),
+            piece => **piece != Piece::Redacted,
+        });
+        assert!(shown.iter().eq(message), "committed is not what was shown");
     }
 }
 
@@ -329,7 +356,9 @@ impl Piece {
     fn of(part: &Part) -> Piece {
         match part.part.as_ref().expect("an empty part") {
             part::Part::Text(text) => Piece::Text(text.clone()),
+            part::Part::Reasoning(reasoning) if !reasoning.redacted.is_empty() => Piece::Redacted,
             part::Part::Reasoning(reasoning) => Piece::Reasoning(reasoning.text.clone()),
+            part::Part::NativeJson(json) => Piece::Native(json.clone()),
             part::Part::Refusal(text) => Piece::Refusal(text.clone()),
             part::Part::ToolCall(call) => Piece::Call {
                 id: call.id.clone(),
@@ -350,6 +379,8 @@ impl Piece {
             Piece::Text(_) => Piece::Text(String::new()),
             Piece::Reasoning(_) => Piece::Reasoning(String::new()),
             Piece::Refusal(_) => Piece::Refusal(String::new()),
+            Piece::Native(_) => Piece::Native(Vec::new()),
+            Piece::Redacted => Piece::Redacted,
         }
     }
 
@@ -358,13 +389,18 @@ impl Piece {
     }
 
     fn continues(&self, other: &Piece) -> bool {
-        self.same_kind(other) && !matches!(self, Piece::Call { .. })
+        let splits = matches!(
+            self,
+            Piece::Text(_) | Piece::Reasoning(_) | Piece::Refusal(_)
+        );
+        splits && self.same_kind(other)
     }
 
     fn body(&self) -> &str {
         match self {
             Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => text,
             Piece::Call { arguments, .. } => arguments,
+            Piece::Native(_) | Piece::Redacted => panic!("a split {self:?}"),
         }
     }
 
@@ -374,6 +410,7 @@ impl Piece {
                 text.push_str(more);
             }
             Piece::Call { arguments, .. } => arguments.push_str(more),
+            Piece::Native(_) | Piece::Redacted => panic!("more of a whole {self:?}"),
         }
     }
 }

@@ -10,6 +10,7 @@
 pub mod bench;
 pub mod chat;
 pub mod check;
+pub mod messages;
 pub mod provider;
 pub mod raw;
 pub mod rpc;

@@ -1,12 +1,14 @@
 //! What decides a verdict, one rule a test. Bodies are our own or minimal forms of public reports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod anthropic;
 mod bodies;
 mod codes;
 mod connections;
 mod phrases;
 mod statuses;
 mod streams;
+mod table;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use redrive::verdict::{

@@ -20,7 +20,7 @@ use tokio::{
 use tonic::Status;
 
 use super::INTERRUPTED;
-use crate::proto::{Delivery, generate_request, generate_response::Frame};
+use crate::proto::{Delivery, Protocol, generate_request, generate_response::Frame};
 use client::Stream;
 use output::Output;
 
@@ -29,7 +29,7 @@ const AFTER_CANCEL: Duration = Duration::from_secs(2);
 
 /// Ask a running sidecar for one generation and show it as it comes.
 ///
-/// The prompt is the argument, or standard input; --file sends an OpenAI Chat request as it is. On a
+/// The prompt is the argument, or standard input; --file sends a provider's own request as it is. On a
 /// terminal preview is dim, void text is struck through, and the committed text is plain. If standard
 /// output is no terminal, only the committed text goes there, byte for byte, and everything else to
 /// standard error.
@@ -66,9 +66,13 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// An OpenAI Chat request body to send as it is; - is standard input
+    /// A request body in a provider's own protocol, to send as it is; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "system", "max_output_tokens"])]
     pub file: Option<PathBuf>,
+
+    /// What the file is written in
+    #[arg(long, value_enum, default_value_t = Spoken::OpenaiChat)]
+    pub protocol: Spoken,
 
     /// The system prompt
     #[arg(long, value_name = "TEXT")]
@@ -121,6 +125,25 @@ pub struct GenerateArgs {
     /// contract's field names, and 64-bit numbers as numbers
     #[arg(long)]
     pub json: bool,
+}
+
+/// A provider's protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Spoken {
+    /// OpenAI Chat Completions
+    OpenaiChat,
+    /// Anthropic Messages
+    AnthropicMessages,
+}
+
+impl From<Spoken> for Protocol {
+    fn from(spoken: Spoken) -> Self {
+        match spoken {
+            Spoken::OpenaiChat => Self::OpenaiChat,
+            Spoken::AnthropicMessages => Self::AnthropicMessages,
+        }
+    }
 }
 
 /// What is shown before it is final.

@@ -33,7 +33,7 @@ pub(super) fn first_frame(
     }
     let content = match &args.file {
         Some(path) => Input::Native(NativeBody {
-            protocol: Protocol::OpenaiChat.into(),
+            protocol: Protocol::from(args.protocol).into(),
             json: file(path, input)?.into(),
         }),
         None => Input::Conversation(conversation(args, input, is_terminal)?),
@@ -213,11 +213,18 @@ mod tests {
         let Ok(Frame::Start(start)) = frame(&["--file=-"], body) else {
             panic!("no start");
         };
-        let expected = NativeBody {
-            protocol: Protocol::OpenaiChat.into(),
-            json: body.into(),
+        let native = |protocol: Protocol| {
+            Some(Input::Native(NativeBody {
+                protocol: protocol.into(),
+                json: body.into(),
+            }))
         };
-        assert_eq!(start.input, Some(Input::Native(expected)));
+        assert_eq!(start.input, native(Protocol::OpenaiChat));
+        let words = ["--file=-", "--protocol=anthropic_messages"];
+        let Ok(Frame::Start(start)) = frame(&words, body) else {
+            panic!("no start");
+        };
+        assert_eq!(start.input, native(Protocol::AnthropicMessages));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{route::Profile, secret::Secret};
-use crate::config::value::Count;
+use crate::{config::value::Count, protocol};
 
 /// Where a provider is, what it speaks, and with which credentials.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -34,8 +34,9 @@ pub(in crate::config) struct Provider {
     /// Ask the provider to store responses, so that a cut-off one can be read on. Only for
     /// openai_responses.
     pub(in crate::config) resume: Resume,
-    /// What completes a response.
-    pub(in crate::config) terminal: Terminal,
+    /// What completes a response. Default: done_sentinel for the dialect snowflake, finish_reason for all
+    /// others.
+    pub(in crate::config) terminal: Option<Terminal>,
     /// TLS towards it.
     pub(in crate::config) tls: Tls,
     /// A proxy on the way to it. Proxy settings of the environment are never used.
@@ -52,8 +53,7 @@ pub(in crate::config) enum Protocol {
     /// OpenAI Responses: later.
     #[schemars(skip)]
     OpenaiResponses,
-    /// Anthropic Messages: later.
-    #[schemars(skip)]
+    /// Anthropic Messages.
     AnthropicMessages,
     /// Gemini: later.
     #[schemars(skip)]
@@ -70,33 +70,59 @@ pub(in crate::config) enum Protocol {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::config) enum Dialect {
-    /// The vendor of the protocol, and servers that follow it.
+    /// The vendor of the protocol, and servers that follow it closely.
     #[default]
     Openai,
+    /// Servers that follow the protocol as it was first published.
+    Generic,
     /// Azure OpenAI and Foundry.
     Azure,
     /// OpenRouter.
     Openrouter,
+    /// Mistral.
+    Mistral,
+    /// DeepSeek.
+    Deepseek,
+    /// Groq.
+    Groq,
+    /// xAI.
+    Xai,
+    /// Moonshot AI (Kimi).
+    Moonshot,
+    /// Alibaba Model Studio (DashScope, Qwen).
+    Qwen,
+    /// Snowflake Cortex.
+    Snowflake,
     /// vLLM.
     Vllm,
-    /// Mistral: later.
-    #[schemars(skip)]
-    Mistral,
-    /// DeepSeek: later.
-    #[schemars(skip)]
-    Deepseek,
-    /// Groq: later.
-    #[schemars(skip)]
-    Groq,
-    /// xAI: later.
-    #[schemars(skip)]
-    Xai,
-    /// SGLang: later.
-    #[schemars(skip)]
+    /// SGLang.
     Sglang,
-    /// llama.cpp: later.
-    #[schemars(skip)]
+    /// llama.cpp's server.
     Llamacpp,
+    /// Ollama's OpenAI-compatible endpoint.
+    Ollama,
+}
+
+impl From<Dialect> for protocol::Dialect {
+    fn from(raw: Dialect) -> Self {
+        match raw {
+            Dialect::Openai => Self::Openai,
+            Dialect::Generic => Self::Generic,
+            Dialect::Azure => Self::Azure,
+            Dialect::Openrouter => Self::Openrouter,
+            Dialect::Mistral => Self::Mistral,
+            Dialect::Deepseek => Self::Deepseek,
+            Dialect::Groq => Self::Groq,
+            Dialect::Xai => Self::Xai,
+            Dialect::Moonshot => Self::Moonshot,
+            Dialect::Qwen => Self::Qwen,
+            Dialect::Snowflake => Self::Snowflake,
+            Dialect::Vllm => Self::Vllm,
+            Dialect::Sglang => Self::Sglang,
+            Dialect::Llamacpp => Self::Llamacpp,
+            Dialect::Ollama => Self::Ollama,
+        }
+    }
 }
 
 /// A named credential.
@@ -156,11 +182,10 @@ pub(in crate::config) enum Resume {
 }
 
 /// What completes a response.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::config) enum Terminal {
     /// A finish reason.
-    #[default]
     FinishReason,
     /// `[DONE]` alone, for servers that never send a finish reason.
     DoneSentinel,

@@ -14,7 +14,7 @@ use crate::{
         path::Path,
         raw,
     },
-    protocol::{Dialect, Protocol, Terminal, adapter},
+    protocol::{Dialect, Protocol, Terminal, adapter, openai_chat},
     recovery::settings::Timers,
     upstream::{Endpoint, Http2, Proxy},
 };
@@ -62,14 +62,20 @@ impl Resolver<'_> {
 
     fn provider(&mut self, at: &Path, name: String, raw: raw::Provider) -> Option<Resolved> {
         let protocol = self.protocol(&at.key("protocol"), raw.protocol);
-        let dialect = self.dialect(&at.key("dialect"), raw.dialect);
+        let dialect = Dialect::from(raw.dialect);
         let prefill = raw.r#continue == raw::Continue::Prefill;
-        if let (true, Some(protocol), Some(dialect)) = (prefill, protocol, dialect)
+        if let (true, Some(protocol)) = (prefill, protocol)
             && !adapter::continues(protocol, dialect)
         {
             let message = "`prefill` has no form in this protocol and dialect, or is known to begin a \
                            new answer there";
             self.refuse(&at.key("continue"), message);
+        }
+        if raw.terminal == Some(raw::Terminal::DoneSentinel)
+            && raw.protocol != raw::Protocol::OpenaiChat
+        {
+            let message = "only streams of `protocol: openai_chat` end with [DONE]";
+            self.refuse(&at.key("terminal"), message);
         }
         let resume = raw.resume == raw::Resume::Stored;
         if resume && raw.protocol != raw::Protocol::OpenaiResponses {
@@ -92,10 +98,11 @@ impl Resolver<'_> {
         };
         let provider = Provider {
             protocol: protocol?,
-            dialect: dialect?,
+            dialect,
             terminal: match raw.terminal {
-                raw::Terminal::FinishReason => Terminal::FinishReason,
-                raw::Terminal::DoneSentinel => Terminal::DoneSentinel,
+                None => openai_chat::default_terminal(dialect),
+                Some(raw::Terminal::FinishReason) => Terminal::FinishReason,
+                Some(raw::Terminal::DoneSentinel) => Terminal::DoneSentinel,
             },
             prefill,
             resume,
@@ -128,35 +135,13 @@ impl Resolver<'_> {
     fn protocol(&mut self, at: &Path, raw: raw::Protocol) -> Option<Protocol> {
         let later = match raw {
             raw::Protocol::OpenaiChat => return Some(Protocol::OpenaiChat),
+            raw::Protocol::AnthropicMessages => return Some(Protocol::AnthropicMessages),
             raw::Protocol::OpenaiResponses => "openai_responses",
-            raw::Protocol::AnthropicMessages => "anthropic_messages",
             raw::Protocol::Gemini => "gemini",
             raw::Protocol::BedrockConverse => "bedrock_converse",
             raw::Protocol::Ollama => "ollama",
         };
         self.later(at, later);
-        None
-    }
-
-    fn dialect(&mut self, at: &Path, raw: raw::Dialect) -> Option<Dialect> {
-        let later = match raw {
-            raw::Dialect::Openai => return Some(Dialect::Openai),
-            raw::Dialect::Azure => return Some(Dialect::Azure),
-            raw::Dialect::Openrouter => return Some(Dialect::Openrouter),
-            raw::Dialect::Vllm => return Some(Dialect::Vllm),
-            raw::Dialect::Mistral => "mistral",
-            raw::Dialect::Deepseek => "deepseek",
-            raw::Dialect::Groq => "groq",
-            raw::Dialect::Xai => "xai",
-            raw::Dialect::Sglang => "sglang",
-            raw::Dialect::Llamacpp => "llamacpp",
-        };
-        self.errors.refuse_with(
-            self.tree,
-            at,
-            format!("`{later}` is {}", super::NOT_AVAILABLE),
-            vec!["streams of such servers decode under `openai` or `vllm`".to_owned()],
-        );
         None
     }
 

@@ -14,7 +14,6 @@ mod finish;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;
-mod text;
 mod tools;
 mod usage;
 
@@ -23,13 +22,16 @@ use std::{ops::ControlFlow, str};
 use serde_json::value::RawValue;
 
 use self::{
-    chunk::{Choice, Chunk, Groq, Shape, each},
+    chunk::{Choice, Chunk, Groq},
     content::Content,
     finish::{Finish, finish},
-    text::{non_empty, truthy},
 };
 use super::super::{
     DecodeError, Decoder as Decode, Event, Sink, Terminal,
+    json::{
+        shape::{Shape, each},
+        text::{non_empty, truthy},
+    },
     sse::{Item, Splitter},
 };
 use crate::proto::Usage;

@@ -3,7 +3,7 @@
 //!
 //! Facts are from the vendors' API references and the servers' sources, as named beside each row.
 
-use crate::protocol::Dialect;
+use crate::protocol::{Dialect, Terminal};
 
 /// What a server wants written otherwise, or cannot be told.
 #[derive(Clone, Copy, Debug)]
@@ -12,10 +12,24 @@ pub(super) struct Settings {
     pub(super) credential: CredentialHeader,
     /// The member that bounds the tokens of an answer.
     pub(super) max_tokens: &'static str,
-    /// How earlier reasoning goes back, where the server reads it.
+    /// The member that asks for a repeatable answer.
+    pub(super) seed: &'static str,
+    /// Whether `stream_options` asks for token counts; elsewhere they come unasked.
+    pub(super) stream_options: bool,
+    /// Whether a `tool_choice` may name the tool.
+    pub(super) named_tool: bool,
+    /// Whether a `response_format` may hold a schema.
+    pub(super) json_schema: bool,
+    /// Whether an earlier refusal goes back as one.
+    pub(super) refusal: bool,
+    /// How earlier reasoning goes back.
     pub(super) reasoning: ReasoningForm,
+    /// How audio is sent.
+    pub(super) audio: Audio,
     /// How a PDF is sent.
     pub(super) pdf: Pdf,
+    /// What completes a response, unless it is configured.
+    pub(super) terminal: Terminal,
     /// How the rest of a cut-off message is asked for, where the server continues one.
     pub(super) continuation: Option<Continuation>,
 }
@@ -38,6 +52,21 @@ pub(super) enum ReasoningForm {
     Reasoning,
     /// `reasoning_content` of the message.
     ReasoningContent,
+    /// A part of the content, of type `thinking`.
+    ThinkingPart,
+}
+
+/// How audio is sent, as an `input_audio` part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audio {
+    /// Not at all.
+    No,
+    /// `{"data", "format"}`, by value.
+    Data,
+    /// `{"data", "format"}`, the data being an address: that of the audio, or a `data:` one.
+    Address,
+    /// The data alone, by value.
+    Bare,
 }
 
 /// How a PDF is sent.
@@ -49,6 +78,8 @@ pub(super) enum Pdf {
     Data,
     /// As a `file` part, by value or by address.
     DataOrAddress,
+    /// As a `document_url` part, by value or by address.
+    DocumentUrl,
 }
 
 /// How a server is told that the last message is the beginning of its answer. Everywhere this message
@@ -73,8 +104,15 @@ impl Settings {
     const OPENAI: Self = Self {
         credential: CredentialHeader::Bearer,
         max_tokens: "max_completion_tokens",
+        seed: "seed",
+        stream_options: true,
+        named_tool: true,
+        json_schema: true,
+        refusal: true,
         reasoning: ReasoningForm::No,
+        audio: Audio::Data,
         pdf: Pdf::Data,
+        terminal: Terminal::FinishReason,
         continuation: None,
     };
 
@@ -87,7 +125,7 @@ impl Settings {
     /// The settings of `dialect`.
     pub(super) const fn of(dialect: Dialect) -> Self {
         match dialect {
-            Dialect::Openai | Dialect::Snowflake => Self::OPENAI,
+            Dialect::Openai => Self::OPENAI,
             Dialect::Generic => Self::GENERIC,
             Dialect::Azure => Self {
                 credential: CredentialHeader::ApiKey,
@@ -100,13 +138,23 @@ impl Settings {
                 continuation: Some(Continuation::BareTrimmed),
                 ..Self::GENERIC
             },
-            // mistralai/client-python, `AssistantMessage.prefix`.
+            // mistralai/client-python, `ChatCompletionStreamRequest`; members that it does not know are
+            // refused (422, "Extra inputs are not permitted"). `AssistantMessage.prefix`.
             Dialect::Mistral => Self {
+                seed: "random_seed",
+                stream_options: false,
+                refusal: false,
+                reasoning: ReasoningForm::ThinkingPart,
+                audio: Audio::Bare,
+                pdf: Pdf::DocumentUrl,
                 continuation: Some(Continuation::Flag("prefix")),
                 ..Self::GENERIC
             },
-            // api-docs.deepseek.com, "Chat Prefix Completion": of the base URL that ends in `/beta`.
+            // api-docs.deepseek.com, "Create Chat Completion": formats are `text` and `json_object`.
+            // "Chat Prefix Completion": of the base URL that ends in `/beta`.
             Dialect::Deepseek => Self {
+                json_schema: false,
+                audio: Audio::No,
                 reasoning: ReasoningForm::ReasoningContent,
                 pdf: Pdf::No,
                 continuation: Some(Continuation::Flag("prefix")),
@@ -114,28 +162,39 @@ impl Settings {
             },
             // groq/groq-python, `completion_create_params` and `ChatCompletionAssistantMessageParam`.
             Dialect::Groq => Self {
+                audio: Audio::No,
                 reasoning: ReasoningForm::Reasoning,
                 pdf: Pdf::No,
                 ..Self::OPENAI
             },
             // docs.x.ai, `ChatRequest`: `max_tokens` is deprecated.
             Dialect::Xai => Self {
+                audio: Audio::No,
                 pdf: Pdf::No,
                 ..Self::OPENAI
             },
             // platform.moonshot.ai, "Partial Mode".
             Dialect::Moonshot => Self {
+                audio: Audio::No,
                 reasoning: ReasoningForm::ReasoningContent,
                 pdf: Pdf::No,
                 continuation: Some(Continuation::Flag("partial")),
                 ..Self::GENERIC
             },
-            // alibabacloud.com/help/en/model-studio/partial-mode.
+            // alibabacloud.com/help/en/model-studio: "Partial mode"; "Qwen-Omni" for audio.
             Dialect::Qwen => Self {
+                audio: Audio::Address,
                 reasoning: ReasoningForm::ReasoningContent,
                 pdf: Pdf::No,
                 continuation: Some(Continuation::Flag("partial")),
                 ..Self::GENERIC
+            },
+            // docs.snowflake.com, "Cortex REST API". Its streams have no finish reason (recordings).
+            Dialect::Snowflake => Self {
+                audio: Audio::No,
+                pdf: Pdf::No,
+                terminal: Terminal::DoneSentinel,
+                ..Self::OPENAI
             },
             // vllm-project/vllm, `ChatCompletionRequest`; it calls the older `reasoning_content` the same.
             Dialect::Vllm => Self {
@@ -146,13 +205,16 @@ impl Settings {
             },
             // sgl-project/sglang, `ChatCompletionRequest` and `_handle_last_assistant_message`.
             Dialect::Sglang => Self {
+                audio: Audio::No,
                 reasoning: ReasoningForm::ReasoningContent,
                 pdf: Pdf::No,
                 continuation: Some(Continuation::ContinueFinal),
                 ..Self::GENERIC
             },
-            // ggml-org/llama.cpp, `oaicompat_chat_params_parse`: the flag `--prefill-assistant` is on.
+            // ggml-org/llama.cpp, `oaicompat_chat_params_parse`: a `tool_choice` that is no string is
+            // taken for `auto`; a last message of the assistant is continued (`--prefill-assistant`).
             Dialect::Llamacpp => Self {
+                named_tool: false,
                 reasoning: ReasoningForm::ReasoningContent,
                 pdf: Pdf::No,
                 continuation: Some(Continuation::Bare),
@@ -160,6 +222,7 @@ impl Settings {
             },
             // ollama/ollama, `openai.go`: other names than `max_tokens` are not read.
             Dialect::Ollama => Self {
+                audio: Audio::No,
                 reasoning: ReasoningForm::Reasoning,
                 pdf: Pdf::No,
                 continuation: Some(Continuation::Bare),

@@ -8,3 +8,10 @@ mod request;
 
 pub use decode::Decoder;
 pub use request::OpenaiChat;
+
+use super::{Dialect, Terminal};
+
+/// What completes a response of `dialect`, unless it is configured.
+pub fn default_terminal(dialect: Dialect) -> Terminal {
+    dialect::Settings::of(dialect).terminal
+}

@@ -3,10 +3,8 @@
 mod content;
 mod continuation;
 mod conversation;
-mod edit;
 mod message;
 mod native;
-mod raw;
 
 use bytes::Bytes;
 use http::{
@@ -31,12 +29,13 @@ pub struct OpenaiChat;
 
 impl Adapter for OpenaiChat {
     fn request(&self, input: RequestInput<'_>) -> Result<AdapterRequest, RequestError> {
+        let settings = Settings::of(input.dialect);
         let body = match input.source {
             Source::Conversation(conversation) => {
-                conversation::body(conversation, input.model, Settings::of(input.dialect))
+                conversation::body(conversation, input.model, settings)
                     .map_err(|error| error.within("conversation"))?
             }
-            Source::Native(json) => native::body(json, input.model)?,
+            Source::Native(json) => native::body(json, input.model, settings)?,
         };
         let headers = HeaderMap::from_iter([
             (CONTENT_TYPE, HeaderValue::from_static("application/json")),

@@ -3,9 +3,14 @@
 use serde_json::value::RawValue;
 
 use super::{
-    super::super::{DecodeError, Delta as Output, Event, Sink},
-    chunk::{Delta, Function, Part, Shape, ToolCall, each},
-    text::{non_empty, string},
+    super::super::{
+        DecodeError, Delta as Output, Event, Sink,
+        json::{
+            shape::{Shape, each},
+            text::{non_empty, string},
+        },
+    },
+    chunk::{Delta, Function, Part, ToolCall},
     tools::{Fragment, ToolCalls},
 };
 

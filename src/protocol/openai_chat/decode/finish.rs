@@ -15,8 +15,17 @@ pub(super) enum Finish {
 pub(super) fn finish(native: &str) -> Finish {
     use FinishReason::*;
     let is = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(native));
-    // `eos`: Together. `eos_token`, `stop_sequence`: Hugging Face TGI.
-    if is(&["stop", "eos", "end_turn", "eos_token", "stop_sequence"]) {
+    // `eos`: Together. `eos_token`, `stop_sequence`: Hugging Face TGI. `complete`: Cohere.
+    // `reason_…`: xAI's names of the same in its gRPC interface.
+    if is(&[
+        "stop",
+        "eos",
+        "end_turn",
+        "eos_token",
+        "stop_sequence",
+        "complete",
+        "reason_stop",
+    ]) {
         Finish::Complete(Stop)
     // `model_length`: Mistral. `model_context_window_exceeded`: Z.ai, Anthropic through gateways.
     } else if is(&[
@@ -24,23 +33,43 @@ pub(super) fn finish(native: &str) -> Finish {
         "max_tokens",
         "model_length",
         "model_context_window_exceeded",
+        "reason_max_len",
+        "reason_max_context",
     ]) {
         Finish::Complete(Length)
-    } else if is(&["tool_calls", "function_call", "tool_use"]) {
+    } else if is(&[
+        "tool_calls",
+        "tool_call",
+        "function_call",
+        "tool_use",
+        "reason_tool_calls",
+    ]) {
         Finish::Complete(ToolCalls)
-    // `sensitive`: Z.ai. `safety`: Gemini through gateways.
-    } else if is(&["content_filter", "sensitive", "safety"]) {
+    // `sensitive`: Z.ai. The rest: Gemini, Bedrock through gateways.
+    } else if is(&[
+        "content_filter",
+        "sensitive",
+        "safety",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+        "image_safety",
+        "content_filtered",
+        "guardrail_intervened",
+    ]) {
         Finish::Complete(ContentFilter)
     } else if is(&["refusal"]) {
         Finish::Complete(Refusal)
     // `error`: Mistral, Together, OpenRouter. `abort`: vLLM, SGLang. `insufficient_system_resource`:
-    // DeepSeek. `network_error`: Z.ai. `timeout`: Cohere. The rest: Gemini, Bedrock through gateways.
+    // DeepSeek. `network_error`: Z.ai. `timeout`: Cohere. `reason_time_limit`: xAI. The rest: Gemini, Bedrock through gateways.
     } else if is(&[
         "error",
         "abort",
         "insufficient_system_resource",
         "network_error",
         "timeout",
+        "reason_time_limit",
         "malformed_function_call",
         "unexpected_tool_call",
         "too_many_tool_calls",

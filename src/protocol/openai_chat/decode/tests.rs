@@ -1,5 +1,6 @@
 //! What a stream means, event by event. Bodies are written as the servers write them.
 
+mod dialects;
 mod errors;
 mod output;
 mod tool_calls;

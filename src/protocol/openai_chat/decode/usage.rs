@@ -2,11 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use super::chunk::UsageFields;
+use super::{super::super::json::count::tokens, chunk::UsageFields};
 use crate::proto::Usage;
-
-/// The largest count that is believed. Above it, a number is not a count.
-const MAX_TOKENS: f64 = (1_u64 << 53) as f64;
 
 /// Takes the counts of a `usage` object into `usage`; a count that is absent or `null` leaves the
 /// one before (Databricks sends `completion_tokens: null` on all chunks but the last). Returns
@@ -55,11 +52,4 @@ pub(super) fn merge(usage: &mut Usage, object: &RawValue) -> bool {
         }
     }
     any
-}
-
-fn tokens(raw: Option<&RawValue>) -> Option<u64> {
-    let number: f64 = raw?.get().parse().ok()?;
-    (0.0..=MAX_TOKENS)
-        .contains(&number)
-        .then_some(number as u64)
 }

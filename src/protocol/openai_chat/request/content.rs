@@ -6,13 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{
-    super::dialect::{Pdf, Settings},
-    raw,
-};
+use super::super::dialect::{Audio, Pdf, Settings};
 use crate::{
     proto::{Media, media::Source},
-    protocol::adapter::RequestError,
+    protocol::{adapter::RequestError, json::raw},
 };
 
 /// OpenAI refuses a file without a name, and the contract carries none.
@@ -51,10 +48,16 @@ pub(super) enum ContentPart<'a> {
         image_url: ImageUrl<'a>,
     },
     InputAudio {
-        input_audio: InputAudio,
+        input_audio: InputAudio<'a>,
     },
     File {
         file: File<'a>,
+    },
+    DocumentUrl {
+        document_url: Cow<'a, str>,
+    },
+    Thinking {
+        thinking: [Thought<'a>; 1],
     },
     #[serde(untagged)]
     Native(&'a RawValue),
@@ -66,15 +69,32 @@ pub(super) struct ImageUrl<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct InputAudio {
-    data: String,
-    format: &'static str,
+#[serde(untagged)]
+pub(super) enum InputAudio<'a> {
+    Format {
+        data: Cow<'a, str>,
+        format: &'static str,
+    },
+    Bare(String),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Thought<'a> {
+    Text { text: &'a str },
 }
 
 #[derive(Serialize)]
 pub(super) struct File<'a> {
     filename: &'static str,
     file_data: Cow<'a, str>,
+}
+
+/// Reasoning as a part.
+pub(super) fn thinking(text: &str) -> ContentPart<'_> {
+    ContentPart::Thinking {
+        thinking: [Thought::Text { text }],
+    }
 }
 
 /// A provider's own block, passed through as a part.
@@ -84,7 +104,7 @@ pub(super) fn native(json: &[u8]) -> Result<ContentPart<'_>, RequestError> {
         .map_err(|error| RequestError::invalid("native_json", error.to_string()))
 }
 
-/// Images by value or by address; WAV and MP3 by value; PDF as the dialect has it.
+/// Images by value or by address; WAV, MP3 and PDF as the dialect has them.
 pub(super) fn media(media: &Media, settings: Settings) -> Result<ContentPart<'_>, RequestError> {
     let source = match &media.source {
         None => return Err(RequestError::invalid("source", "must be set")),
@@ -99,8 +119,10 @@ pub(super) fn media(media: &Media, settings: Settings) -> Result<ContentPart<'_>
     let mime_type = media.mime_type.as_str();
     match mime_type {
         "" => Err(RequestError::invalid("mime_type", "must be set")),
-        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => audio(source, "wav"),
-        "audio/mpeg" | "audio/mp3" => audio(source, "mp3"),
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => {
+            audio(source, "wav", settings.audio)
+        }
+        "audio/mpeg" | "audio/mp3" => audio(source, "mp3", settings.audio),
         "application/pdf" => pdf(source, settings.pdf),
         _ if is_image(mime_type) => Ok(ContentPart::ImageUrl {
             image_url: ImageUrl {
@@ -124,31 +146,50 @@ fn is_image(mime_type: &str) -> bool {
     })
 }
 
-fn audio<'a>(source: &Source, format: &'static str) -> Result<ContentPart<'a>, RequestError> {
-    match source {
-        Source::Data(data) => Ok(ContentPart::InputAudio {
-            input_audio: InputAudio {
-                data: STANDARD.encode(data),
-                format,
-            },
-        }),
-        Source::Uri(_) => Err(RequestError::invalid(
-            "uri",
-            "has no form for audio in OpenAI Chat Completions: send the data",
-        )),
-    }
+fn audio<'a>(
+    source: &'a Source,
+    format: &'static str,
+    form: Audio,
+) -> Result<ContentPart<'a>, RequestError> {
+    let input_audio = match (form, source) {
+        (Audio::No, _) => return Err(no_form("mime_type")),
+        (Audio::Data | Audio::Bare, Source::Uri(_)) => {
+            return Err(RequestError::invalid(
+                "uri",
+                "has no form for audio in OpenAI Chat Completions: send the data",
+            ));
+        }
+        (Audio::Data, Source::Data(data)) => InputAudio::Format {
+            data: STANDARD.encode(data).into(),
+            format,
+        },
+        (Audio::Address, source) => InputAudio::Format {
+            // The format is told beside it.
+            data: address(source, ""),
+            format,
+        },
+        (Audio::Bare, Source::Data(data)) => InputAudio::Bare(STANDARD.encode(data)),
+    };
+    Ok(ContentPart::InputAudio { input_audio })
+}
+
+fn no_form(field: &str) -> RequestError {
+    RequestError::invalid(
+        field,
+        "has no form in this dialect of OpenAI Chat Completions",
+    )
 }
 
 fn pdf(source: &Source, form: Pdf) -> Result<ContentPart<'_>, RequestError> {
     match (form, source) {
-        (Pdf::No, _) => Err(RequestError::invalid(
-            "mime_type",
-            "has no form in this dialect of OpenAI Chat Completions",
-        )),
+        (Pdf::No, _) => Err(no_form("mime_type")),
         (Pdf::Data, Source::Uri(_)) => Err(RequestError::invalid(
             "uri",
             "has no form for files in OpenAI Chat Completions: send the data",
         )),
+        (Pdf::DocumentUrl, source) => Ok(ContentPart::DocumentUrl {
+            document_url: address(source, "application/pdf"),
+        }),
         (Pdf::Data | Pdf::DataOrAddress, source) => Ok(ContentPart::File {
             file: File {
                 filename: FILE_NAME,

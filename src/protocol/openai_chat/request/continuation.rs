@@ -5,10 +5,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{
-    super::dialect::Continuation,
+use super::{super::dialect::Continuation, native::one_choice};
+use crate::protocol::json::{
     edit::{Edit, Wanted, splice},
-    native::one_choice,
     raw::{self, Object, quoted},
 };
 

@@ -3,22 +3,22 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{
     super::dialect::Settings,
     message::{self, WireMessage},
     native::with_usage,
-    raw::{self, Object},
 };
 use crate::{
     proto::{Conversation, ResponseFormat, Sampling, Tool, ToolChoice, tool_choice::Mode},
-    protocol::adapter::RequestError,
+    protocol::{
+        adapter::RequestError,
+        json::raw,
+        options::{self, Members, Options},
+    },
 };
-
-/// Members of `provider_options_json` at most; the largest request has about 40.
-const MAX_OPTIONS: usize = 256;
 
 /// Members that `provider_options_json` must not hold: they are not the client's to choose there.
 const RESERVED: [&str; 4] = ["model", "messages", "stream", "n"];
@@ -30,8 +30,8 @@ pub(super) fn body(
     settings: Settings,
 ) -> Result<Bytes, RequestError> {
     let sampling = conversation.sampling.clone().unwrap_or_default();
-    check_sampling(&sampling).map_err(|error| error.within("sampling"))?;
-    let options = Options::parse(&conversation.provider_options_json)?;
+    options::check_sampling(&sampling).map_err(|error| error.within("sampling"))?;
+    let options = options(&conversation.provider_options_json, settings)?;
     let body = Body {
         model,
         messages: message::all(conversation, settings)?,
@@ -39,14 +39,14 @@ pub(super) fn body(
         tool_choice: conversation
             .tool_choice
             .as_ref()
-            .map_or(Ok(None), tool_choice)
+            .map_or(Ok(None), |choice| tool_choice(choice, settings))
             .map_err(|error| error.within("tool_choice"))?,
         settings,
         sampling,
         response_format: conversation
             .response_format
             .as_ref()
-            .map_or(Ok(None), response_format)
+            .map_or(Ok(None), |format| response_format(format, settings))
             .map_err(|error| error.within("response_format"))?,
         reasoning_effort: Some(conversation.reasoning_effort.as_str())
             .filter(|effort| !effort.is_empty()),
@@ -55,25 +55,6 @@ pub(super) fn body(
     serde_json::to_vec(&body)
         .map(Bytes::from)
         .map_err(|error| RequestError::invalid("messages", error.to_string()))
-}
-
-/// JSON has no NaN and no infinity. Other bounds are the provider's to judge.
-fn check_sampling(sampling: &Sampling) -> Result<(), RequestError> {
-    for (field, value) in [
-        ("temperature", sampling.temperature),
-        ("top_p", sampling.top_p),
-    ] {
-        if value.is_some_and(|value| !value.is_finite()) {
-            return Err(RequestError::invalid(field, "must be a finite number"));
-        }
-    }
-    match sampling.max_output_tokens {
-        Some(0) => Err(RequestError::invalid(
-            "max_output_tokens",
-            "must be at least 1",
-        )),
-        _ => Ok(()),
-    }
 }
 
 fn tools(tools: &[Tool]) -> Result<Vec<WireTool<'_>>, RequestError> {
@@ -86,11 +67,18 @@ fn tools(tools: &[Tool]) -> Result<Vec<WireTool<'_>>, RequestError> {
         .collect()
 }
 
-fn tool_choice(choice: &ToolChoice) -> Result<Option<WireToolChoice<'_>>, RequestError> {
+fn tool_choice(
+    choice: &ToolChoice,
+    settings: Settings,
+) -> Result<Option<WireToolChoice<'_>>, RequestError> {
     let mode = Mode::try_from(choice.mode)
         .map_err(|_| RequestError::invalid("mode", "is not a mode of this contract"))?;
     match (mode, choice.name.is_empty()) {
         (Mode::Tool, true) => Err(RequestError::invalid("name", "must be set with MODE_TOOL")),
+        (Mode::Tool, false) if !settings.named_tool => Err(RequestError::invalid(
+            "mode",
+            "MODE_TOOL has no form in this dialect of OpenAI Chat Completions: use MODE_REQUIRED",
+        )),
         (Mode::Tool, false) => Ok(Some(WireToolChoice::Tool {
             kind: "function",
             function: Named { name: &choice.name },
@@ -108,8 +96,15 @@ fn tool_choice(choice: &ToolChoice) -> Result<Option<WireToolChoice<'_>>, Reques
 
 fn response_format(
     format: &ResponseFormat,
+    settings: Settings,
 ) -> Result<Option<WireResponseFormat<'_>>, RequestError> {
     if !format.schema_json.is_empty() {
+        if !settings.json_schema {
+            return Err(RequestError::invalid(
+                "schema_json",
+                "has no form in this dialect of OpenAI Chat Completions: ask for json",
+            ));
+        }
         let schema = raw::object(&format.schema_json)
             .map_err(|error| RequestError::invalid("schema_json", error.to_string()))?;
         let name = match format.name.as_str() {
@@ -131,70 +126,23 @@ fn response_format(
     }
 }
 
-/// The members of `provider_options_json`, as they were written.
-struct Options<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
-
-impl<'a> Options<'a> {
-    fn parse(json: &'a [u8]) -> Result<Self, RequestError> {
-        const FIELD: &str = "provider_options_json";
-        if json.is_empty() {
-            return Ok(Self(Vec::new()));
-        }
-        let mut members = Vec::new();
-        let mut count = 0;
-        Object::parse(json, |name, value| {
-            count += 1;
-            if count <= MAX_OPTIONS {
-                members.push((name, Cow::Borrowed(value)));
-            }
-        })
-        .map_err(|error| RequestError::invalid(FIELD, error.to_string()))?;
-        if count > MAX_OPTIONS {
-            let reason = format!("has more than {MAX_OPTIONS} members");
-            return Err(RequestError::invalid(FIELD, reason));
-        }
-        let mut options = Self(members);
-        options
-            .check()
-            .and_then(|()| options.ask_for_usage())
-            .map_err(|error| error.within(FIELD))?;
-        Ok(options)
+/// The members of `provider_options_json`; usage is asked for wherever the server knows how.
+fn options(json: &[u8], settings: Settings) -> Result<Options<'_>, RequestError> {
+    let mut options = Options::parse(json, &RESERVED)?;
+    if !settings.stream_options {
+        return Ok(options);
     }
-
-    fn check(&self) -> Result<(), RequestError> {
-        for (index, (name, _)) in self.0.iter().enumerate() {
-            if RESERVED.contains(&name.as_ref()) {
-                return Err(RequestError::invalid(name.as_ref(), "must not be set here"));
-            }
-            if self
-                .0
-                .iter()
-                .take(index)
-                .any(|(earlier, _)| earlier == name)
-            {
-                let name = name.escape_debug().take(64).collect::<String>();
-                return Err(RequestError::invalid(name, "must not be repeated"));
-            }
+    for (name, value) in options.members_mut() {
+        if name == "stream_options"
+            && let Some(text) = with_usage(value).map_err(|error| error.within(options::FIELD))?
+        {
+            *value = Cow::Owned(RawValue::from_string(text).map_err(|_| {
+                RequestError::invalid("stream_options", "is not a JSON object")
+                    .within(options::FIELD)
+            })?);
         }
-        Ok(())
     }
-
-    fn ask_for_usage(&mut self) -> Result<(), RequestError> {
-        for (name, value) in &mut self.0 {
-            if name == "stream_options"
-                && let Some(text) = with_usage(value)?
-            {
-                *value = Cow::Owned(RawValue::from_string(text).map_err(|_| {
-                    RequestError::invalid("stream_options", "is not a JSON object")
-                })?);
-            }
-        }
-        Ok(())
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(option, _)| option == name)
-    }
+    Ok(options)
 }
 
 struct Body<'a> {
@@ -211,10 +159,7 @@ struct Body<'a> {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = WireMembers {
-            map: serializer.serialize_map(None)?,
-            options: &self.options,
-        };
+        let mut members = Members::new(serializer.serialize_map(None)?, &self.options);
         let (tools, stop) = (&self.tools, &self.sampling.stop);
         members.put("model", Some(self.model))?;
         members.put("messages", Some(&self.messages))?;
@@ -224,35 +169,17 @@ impl Serialize for Body<'_> {
         members.put("temperature", self.sampling.temperature)?;
         members.put("top_p", self.sampling.top_p)?;
         members.put("stop", (!stop.is_empty()).then_some(stop))?;
-        members.put("seed", self.sampling.seed)?;
+        members.put(self.settings.seed, self.sampling.seed)?;
         members.put("response_format", self.response_format.as_ref())?;
         members.put("reasoning_effort", self.reasoning_effort)?;
         members.put("stream", Some(true))?;
         members.put(
             "stream_options",
-            Some(StreamOptions {
+            self.settings.stream_options.then_some(StreamOptions {
                 include_usage: true,
             }),
         )?;
-        for (name, value) in &self.options.0 {
-            members.map.serialize_entry(name, value.as_ref())?;
-        }
-        members.map.end()
-    }
-}
-
-struct WireMembers<'a, M> {
-    map: M,
-    options: &'a Options<'a>,
-}
-
-impl<M: SerializeMap> WireMembers<'_, M> {
-    /// A provider option of the same name takes the place of what the conversation says.
-    fn put(&mut self, name: &str, value: Option<impl Serialize>) -> Result<(), M::Error> {
-        match value {
-            Some(value) if !self.options.has(name) => self.map.serialize_entry(name, &value),
-            _ => Ok(()),
-        }
+        members.end()
     }
 }
 

@@ -54,28 +54,37 @@ pub(super) struct AssistantMessage<'a> {
 }
 
 impl AssistantMessage<'_> {
-    /// Reasoning goes back only where the server reads it; a signature or redacted block never can.
+    /// Puts reasoning into the field where the server reads it.
     fn think(&mut self, reasoning: &Reasoning, form: ReasoningForm) -> Result<(), RequestError> {
-        let refused = |field| {
-            RequestError::invalid(
-                field,
-                "has no form in OpenAI Chat Completions: leave it out",
-            )
-        };
-        if !reasoning.signature.is_empty() {
-            return Err(refused("signature"));
-        }
-        if !reasoning.redacted.is_empty() {
-            return Err(refused("redacted"));
-        }
+        let text = reasoning_text(reasoning)?;
         let place = match form {
-            ReasoningForm::No => return Err(refused("text")),
+            ReasoningForm::No | ReasoningForm::ThinkingPart => {
+                return Err(no_reasoning("text"));
+            }
             ReasoningForm::Reasoning => &mut self.reasoning,
             ReasoningForm::ReasoningContent => &mut self.reasoning_content,
         };
-        place.get_or_insert_default().push_str(&reasoning.text);
+        place.get_or_insert_default().push_str(text);
         Ok(())
     }
+}
+
+/// The text alone: a signature or a redacted block has no form anywhere.
+fn reasoning_text(reasoning: &Reasoning) -> Result<&str, RequestError> {
+    if !reasoning.signature.is_empty() {
+        return Err(no_reasoning("signature"));
+    }
+    if !reasoning.redacted.is_empty() {
+        return Err(no_reasoning("redacted"));
+    }
+    Ok(&reasoning.text)
+}
+
+fn no_reasoning(field: &str) -> RequestError {
+    RequestError::invalid(
+        field,
+        "has no form in OpenAI Chat Completions: leave it out",
+    )
 }
 
 /// The system prompt and all messages of `conversation`.
@@ -163,13 +172,21 @@ fn assistant(parts: &[Part], settings: Settings) -> Result<WireMessage<'_>, Requ
                 Ok(())
             }
             Ok(Kind::NativeJson(json)) => content::native(json).map(|part| content.push(part)),
+            Ok(Kind::Refusal(_)) if !settings.refusal => Err(RequestError::invalid(
+                "refusal",
+                "has no form in this dialect of OpenAI Chat Completions: send it as text",
+            )),
             Ok(Kind::Refusal(text)) => {
                 message.refusal.get_or_insert_default().push_str(text);
                 Ok(())
             }
-            Ok(Kind::Reasoning(reasoning)) => message
-                .think(reasoning, settings.reasoning)
-                .map_err(|error| error.within("reasoning")),
+            Ok(Kind::Reasoning(reasoning)) => match settings.reasoning {
+                ReasoningForm::ThinkingPart => {
+                    reasoning_text(reasoning).map(|text| content.push(content::thinking(text)))
+                }
+                form => message.think(reasoning, form),
+            }
+            .map_err(|error| error.within("reasoning")),
             Ok(Kind::ToolCall(call)) => WireToolCall::new(call)
                 .map(|call| message.tool_calls.push(call))
                 .map_err(|error| error.within("tool_call")),

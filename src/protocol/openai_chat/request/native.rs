@@ -1,22 +1,25 @@
 //! A native body: the client's own bytes, changed only where they must be.
 //!
-//! `model` becomes the target's, `stream` true and `stream_options.include_usage` true, each in place;
-//! what is already so stays as it is spelled. Every other byte is sent as it came. Members that are
+//! `model` becomes the target's, `stream` true and, where the dialect has it,
+//! `stream_options.include_usage` true, each in place; what is already so stays as it is spelled. Every other byte is sent as it came. Members that are
 //! missing go to the front.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{
-    edit::{Edit, Wanted, splice},
-    raw::{Object, quoted},
+use super::super::dialect::Settings;
+use crate::protocol::{
+    adapter::RequestError,
+    json::{
+        edit::{Edit, Wanted, splice},
+        raw::{Object, quoted},
+    },
 };
-use crate::protocol::adapter::RequestError;
 
 const FIELD: &str = "native.json";
 
 /// The body to send for `json`, which keeps its buffer if nothing must change.
-pub(super) fn body(json: &Bytes, model: &str) -> Result<Bytes, RequestError> {
+pub(super) fn body(json: &Bytes, model: &str, settings: Settings) -> Result<Bytes, RequestError> {
     let mut wanted = ["model", "stream", "stream_options", "n"].map(Wanted::new);
     let object = Object::parse(json, |name, value| {
         if let Some(wanted) = wanted.iter_mut().find(|wanted| wanted.name == name) {
@@ -24,7 +27,7 @@ pub(super) fn body(json: &Bytes, model: &str) -> Result<Bytes, RequestError> {
         }
     })
     .map_err(|error| RequestError::invalid(FIELD, error.to_string()))?;
-    let edits = edits(&object, wanted, model).map_err(|error| error.within(FIELD))?;
+    let edits = edits(&object, wanted, model, settings).map_err(|error| error.within(FIELD))?;
     Ok(match edits.is_empty() {
         true => json.clone(),
         false => splice(json, &object, edits),
@@ -76,6 +79,7 @@ fn edits<'a>(
     object: &Object<'a>,
     wanted: [Wanted<'a>; 4],
     model: &str,
+    settings: Settings,
 ) -> Result<Vec<Edit>, RequestError> {
     let [old_model, stream, stream_options, n] = wanted;
     let mut edits = Vec::new();
@@ -93,6 +97,7 @@ fn edits<'a>(
         None => edits.push(Edit::Insert(r#""stream":true"#.to_owned())),
     }
     match stream_options.once()? {
+        _ if !settings.stream_options => {}
         Some(options) => {
             if let Some(text) = with_usage(options)? {
                 edits.push(Edit::Replace(object.range(options), text));

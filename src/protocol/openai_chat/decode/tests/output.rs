@@ -154,6 +154,18 @@ fn every_finish_reason_has_its_word() {
         ("abort", "bad finish"),
         ("insufficient_system_resource", "bad finish"),
         ("MALFORMED_FUNCTION_CALL", "bad finish"),
+        ("eos_token", "finish Stop"),
+        ("COMPLETE", "finish Stop"),
+        ("model_context_window_exceeded", "finish Length"),
+        ("REASON_MAX_CONTEXT", "finish Length"),
+        ("TOOL_CALL", "finish ToolCalls"),
+        ("sensitive", "finish ContentFilter"),
+        ("PROHIBITED_CONTENT", "finish ContentFilter"),
+        ("guardrail_intervened", "finish ContentFilter"),
+        ("refusal", "finish Refusal"),
+        ("network_error", "bad finish"),
+        ("TIMEOUT", "bad finish"),
+        ("REASON_TIME_LIMIT", "bad finish"),
         ("brand_new", "finish Other"),
     ] {
         let body = stream(&[&format!(

@@ -1,114 +1,77 @@
-//! What a recording means, computed in the plainest way: lines, then JSON trees. Slow, complete only
-//! for what the recordings hold, and without a line of the decoder in it.
+//! OpenAI Chat Completions: what its recordings mean, from JSON trees.
 
+use redrive::protocol::{DecoderOptions, Terminal, openai_chat::Decoder};
 use serde_json::Value;
 
-use crate::told::Outcome;
+use crate::{
+    items::{Item, Kind},
+    protocol::Protocol,
+    recording::Recording,
+    told::{Call, Outcome, Told},
+};
 
-/// One item of a stream and where it stands.
-pub struct Item {
-    /// The first byte of its first line.
-    pub start: usize,
-    /// So many bytes show its content in full.
-    pub content_end: usize,
-    /// So many bytes complete it: the line that ends it has begun to end.
-    pub end: usize,
-    /// What it is.
-    pub kind: Kind,
-}
+/// OpenAI Chat Completions and its dialects.
+pub struct OpenaiChat;
 
-/// Kinds of item.
-pub enum Kind {
-    Comment,
-    /// An event: its name and its data.
-    Event(String, String),
-    /// A field that the grammar does not know, with a JSON object in it.
-    Field(String),
-}
+impl Protocol for OpenaiChat {
+    const NAME: &'static str = "openai-chat";
+    const AT_LEAST: usize = 300;
+    type Decoder = Decoder;
+    type Oracle = Outcome;
 
-/// Cuts a recording into its items. An event without its blank line is included if its data is whole.
-pub fn items(bytes: &[u8]) -> Vec<Item> {
-    let text = std::str::from_utf8(bytes).expect("a recording is UTF-8");
-    let mut items = Vec::new();
-    let mut name = String::new();
-    let mut data: Vec<&str> = Vec::new();
-    let (mut first, mut content_end) = (None, 0);
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        let length = rest.find(['\r', '\n']).unwrap_or(rest.len());
-        let line = &rest[..length];
-        let line_end = at + length;
-        let next = line_end
-            + if rest[length..].starts_with("\r\n") {
-                2
+    fn options(recording: &Recording) -> DecoderOptions {
+        DecoderOptions {
+            // Without a finish reason only `[DONE]` can complete (Snowflake).
+            terminal: if recording.finish_reasons.is_empty() {
+                Terminal::DoneSentinel
             } else {
-                usize::from(line_end < text.len())
-            };
-        if line.is_empty() {
-            if let Some(start) = first.take() {
-                let kind = Kind::Event(std::mem::take(&mut name), data.join("\n"));
-                items.push(Item {
-                    start,
-                    content_end,
-                    end: line_end + 1,
-                    kind,
-                });
-                data.clear();
-            }
-            at = next;
-            continue;
+                Terminal::FinishReason
+            },
+            ..DecoderOptions::default()
         }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        let item = |kind| Item {
-            start: at,
-            content_end: line_end,
-            end: line_end + 1,
-            kind,
-        };
-        match field {
-            "" => items.push(item(Kind::Comment)),
-            "data" => {
-                first.get_or_insert(at);
-                content_end = line_end;
-                data.push(value);
-            }
-            "event" => {
-                first.get_or_insert(at);
-                name = value.to_owned();
-            }
-            _ if value.starts_with('{') && field == "error" => {
-                items.push(item(Kind::Field(value.to_owned())));
-            }
-            _ => {}
-        }
-        at = next;
     }
-    if let Some(start) = first {
-        assert_eq!(
-            data,
-            ["[DONE]"],
-            "the only unterminated event of the recordings"
-        );
-        let end = usize::MAX;
-        items.push(Item {
-            start,
-            content_end,
-            end,
-            kind: Kind::Event(name, data.join("\n")),
-        });
-    }
-    items
-}
 
-/// `true` once the outcome may be taken as complete.
-pub fn is_complete(outcome: &Outcome, done_completes: bool) -> bool {
-    outcome.error.is_none() && (outcome.finish.is_some() || (done_completes && outcome.done))
+    fn decoder(options: DecoderOptions) -> Decoder {
+        Decoder::new(options.terminal)
+    }
+
+    fn add(outcome: &mut Outcome, item: &Item) {
+        add(outcome, item);
+    }
+
+    fn outcome(outcome: &Outcome) -> &Outcome {
+        outcome
+    }
+
+    fn word(native: &str) -> Option<&'static str> {
+        match native {
+            "stop" | "eos" => Some("Stop"),
+            "length" => Some("Length"),
+            "tool_calls" => Some("ToolCalls"),
+            _ => None,
+        }
+    }
+
+    fn against_the_manifest(recording: &Recording, whole: &[Told], unterminated: bool) {
+        let file = &recording.file;
+        let failed = whole.iter().any(|told| matches!(told, Told::Error(_)));
+        let finishes = Told::finishes(whole);
+        let expected = &recording.finish_reasons;
+        if failed {
+            // A finish reason beside the error object is not told.
+            assert!(expected.starts_with(&finishes), "{file}: {finishes:?}");
+        } else {
+            assert_eq!(&finishes, expected, "{file}: finish reasons");
+        }
+        if let Some(done) = recording.done_sentinel {
+            let ended = whole.iter().any(|told| matches!(told, Told::End(_)));
+            assert_eq!(ended, (done || unterminated) && !failed, "{file}: [DONE]");
+        }
+    }
 }
 
 /// Adds an item to what came before it.
-pub fn add(outcome: &mut Outcome, item: &Item) {
+fn add(outcome: &mut Outcome, item: &Item) {
     if outcome.done || outcome.error.is_some() {
         return;
     }
@@ -195,17 +158,20 @@ fn add_call(outcome: &mut Outcome, call: &Value) {
         index.is_none_or(|index| index <= outcome.calls.len() as u64),
         "calls are not interleaved"
     );
-    let known = outcome.calls.last().is_some_and(|last| last.0 == id);
+    let known = outcome.calls.last().is_some_and(|last| last.id == id);
     if !id.is_empty() && !known {
-        outcome
-            .calls
-            .push((id.to_owned(), name.to_owned(), arguments.to_owned()));
+        outcome.calls.push(Call {
+            number: outcome.calls.len() as u32,
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+        });
     } else {
         outcome
             .calls
             .last_mut()
             .expect("the first fragment has an id")
-            .2 += arguments;
+            .arguments += arguments;
     }
 }
 

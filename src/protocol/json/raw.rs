@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 
 /// Nesting that is accepted, the outermost object included. Common JSON readers stop at about this
 /// depth, and some crash beyond it: a deeper body is refused here, before anything is sent.
-pub(super) const MAX_DEPTH: usize = 128;
+pub(in crate::protocol) const MAX_DEPTH: usize = 128;
 
 /// Why bytes are not a JSON object that may be sent. Carries no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum JsonError {
+pub(in crate::protocol) enum JsonError {
     #[error("is not UTF-8 at byte {0}")]
     Utf8(usize),
     #[error("is nested more than {MAX_DEPTH} levels deep")]
@@ -27,17 +27,17 @@ pub(super) enum JsonError {
 
 /// The text of a valid JSON object, white space around it included.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object<'a> {
+pub(in crate::protocol) struct Object<'a> {
     text: &'a str,
     /// Just behind the opening brace.
-    pub front: usize,
+    pub(in crate::protocol) front: usize,
     /// Whether it has no member.
-    pub empty: bool,
+    pub(in crate::protocol) empty: bool,
 }
 
 impl<'a> Object<'a> {
     /// Checks the whole of `json` and shows every member to `each`, names unescaped, in order.
-    pub(super) fn parse(
+    pub(in crate::protocol) fn parse(
         json: &'a [u8],
         mut each: impl FnMut(Cow<'a, str>, &'a RawValue),
     ) -> Result<Self, JsonError> {
@@ -71,14 +71,14 @@ impl<'a> Object<'a> {
     }
 
     /// Where `value`, a slice of this object's text, stands in it.
-    pub(super) fn range(&self, value: &'a RawValue) -> Range<usize> {
+    pub(in crate::protocol) fn range(&self, value: &'a RawValue) -> Range<usize> {
         let start = (value.get().as_ptr().addr()).saturating_sub(self.text.as_ptr().addr());
         start..start + value.get().len()
     }
 }
 
 /// A JSON object as it was written, white space around it removed.
-pub(super) fn object(json: &[u8]) -> Result<&RawValue, JsonError> {
+pub(in crate::protocol) fn object(json: &[u8]) -> Result<&RawValue, JsonError> {
     Object::parse(json, |_, _| {})?;
     serde_json::from_slice(json).map_err(|error| JsonError::Syntax {
         line: error.line(),
@@ -87,7 +87,7 @@ pub(super) fn object(json: &[u8]) -> Result<&RawValue, JsonError> {
 }
 
 /// The last item of a JSON list, as a slice of its text. `None` if it is empty or no list.
-pub(super) fn last_item(list: &RawValue) -> Option<&RawValue> {
+pub(in crate::protocol) fn last_item(list: &RawValue) -> Option<&RawValue> {
     struct LastVisitor;
 
     impl<'de> Visitor<'de> for LastVisitor {
@@ -113,7 +113,7 @@ pub(super) fn last_item(list: &RawValue) -> Option<&RawValue> {
 }
 
 /// `text` as a JSON string.
-pub(super) fn quoted(text: &str) -> String {
+pub(in crate::protocol) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

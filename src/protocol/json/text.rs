@@ -6,7 +6,10 @@ use serde_json::value::RawValue;
 /// nothing is escaped, else from `scratch`, which is used again for every string.
 ///
 /// Half of a surrogate pair has no meaning on its own and becomes U+FFFD.
-pub(super) fn string<'t>(raw: &'t RawValue, scratch: &'t mut String) -> Option<&'t str> {
+pub(in crate::protocol) fn string<'t>(
+    raw: &'t RawValue,
+    scratch: &'t mut String,
+) -> Option<&'t str> {
     let body = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     let Some(first) = memchr::memchr(b'\\', body.as_bytes()) else {
         return Some(body);
@@ -25,12 +28,15 @@ pub(super) fn string<'t>(raw: &'t RawValue, scratch: &'t mut String) -> Option<&
 }
 
 /// Like [`string`], for callers that have no use for an empty one.
-pub(super) fn non_empty<'t>(raw: Option<&'t RawValue>, scratch: &'t mut String) -> Option<&'t str> {
+pub(in crate::protocol) fn non_empty<'t>(
+    raw: Option<&'t RawValue>,
+    scratch: &'t mut String,
+) -> Option<&'t str> {
     string(raw?, scratch).filter(|text| !text.is_empty())
 }
 
 /// `true` for what a program would take as present: not `null`, `false`, zero or empty.
-pub(super) fn truthy(raw: Option<&RawValue>) -> bool {
+pub(in crate::protocol) fn truthy(raw: Option<&RawValue>) -> bool {
     let Some(raw) = raw else { return false };
     let text = raw.get();
     let inside = |open, close| {

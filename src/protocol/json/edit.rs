@@ -10,7 +10,7 @@ use super::raw::Object;
 use crate::protocol::adapter::RequestError;
 
 /// A change to the text of an object.
-pub(super) enum Edit {
+pub(in crate::protocol) enum Edit {
     /// A member that is missing.
     Insert(String),
     /// A value that is not as it must be; an empty range is a place where something is missing.
@@ -18,7 +18,7 @@ pub(super) enum Edit {
 }
 
 /// Applies `edits` to `json`; insertions go to the front of the object, in their order.
-pub(super) fn splice(json: &[u8], object: &Object<'_>, edits: Vec<Edit>) -> Bytes {
+pub(in crate::protocol) fn splice(json: &[u8], object: &Object<'_>, edits: Vec<Edit>) -> Bytes {
     let mut inserted = Vec::new();
     let mut replaced = Vec::new();
     for edit in edits {
@@ -48,14 +48,16 @@ pub(super) fn splice(json: &[u8], object: &Object<'_>, edits: Vec<Edit>) -> Byte
 
 /// A member that is looked for. JSON readers differ on which of two equal names counts, so a repeated
 /// one could slip another value past us.
-pub(super) struct Wanted<'a> {
-    pub(super) name: &'static str,
+pub(in crate::protocol) struct Wanted<'a> {
+    /// Its name.
+    pub(in crate::protocol) name: &'static str,
     value: Option<&'a RawValue>,
     repeated: bool,
 }
 
 impl<'a> Wanted<'a> {
-    pub(super) fn new(name: &'static str) -> Self {
+    /// Looks for a member of this name.
+    pub(in crate::protocol) fn new(name: &'static str) -> Self {
         Self {
             name,
             value: None,
@@ -63,11 +65,13 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    pub(super) fn see(&mut self, value: &'a RawValue) {
+    /// The member was seen.
+    pub(in crate::protocol) fn see(&mut self, value: &'a RawValue) {
         self.repeated |= self.value.replace(value).is_some();
     }
 
-    pub(super) fn once(self) -> Result<Option<&'a RawValue>, RequestError> {
+    /// Its value, if it was seen once.
+    pub(in crate::protocol) fn once(self) -> Result<Option<&'a RawValue>, RequestError> {
         match self.repeated {
             true => Err(RequestError::invalid(self.name, "must not be repeated")),
             false => Ok(self.value),
