@@ -57,6 +57,17 @@ async fn a_text_is_continued_in_every_dialect_that_is_known_to() {
     };
     for (dialect, message, members) in [
         ("openrouter", last(json!({})), json!({})),
+        ("llamacpp", last(json!({})), json!({})),
+        ("ollama", last(json!({})), json!({})),
+        ("mistral", last(json!({"prefix": true})), json!({})),
+        ("deepseek", last(json!({"prefix": true})), json!({})),
+        ("moonshot", last(json!({"partial": true})), json!({})),
+        ("qwen", last(json!({"partial": true})), json!({})),
+        (
+            "sglang",
+            last(json!({})),
+            json!({"continue_final_message": true}),
+        ),
         (
             "vllm",
             last(json!({})),
@@ -92,6 +103,60 @@ async fn a_text_is_continued_in_every_dialect_that_is_known_to() {
         assert_eq!(second, expected, "{dialect}");
         bench.finish().await;
     }
+}
+
+/// One event of Anthropic Messages.
+fn event(data: Value) -> String {
+    format!(
+        "event: {}\ndata: {data}\n\n",
+        data["type"].as_str().unwrap()
+    )
+}
+
+fn anthropic(text: &str) -> Script {
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
+        "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}});
+    stream()
+        .data(event(json!({"type": "message_start", "message": message})))
+        .data(event(json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "text", "text": ""}})))
+        .data(event(json!({"type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": text}})))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_is_continued_over_anthropic_messages() {
+    let config = "\
+providers:
+  a: {base_url: 'http://a.test/v1', protocol: anthropic_messages, continue: prefill}
+routes:
+  default: {targets: [{provider: a, model: claude-haiku-4-5}]}
+";
+    let bench = Bench::configured(config).await;
+    bench.provider.then(anthropic("The sky\n").reset());
+    let rest = anthropic("\nis blue.")
+        .data(event(json!({"type": "content_block_stop", "index": 0})))
+        .data(event(
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 4}}),
+        ))
+        .data(event(json!({"type": "message_stop"})));
+    bench.provider.then(rest.end());
+    let ended = bench.generate(start()).await.end().await;
+    assert_eq!(ended.message(), "The sky\nis blue.");
+    assert_eq!(ended.committed().message.len(), 1);
+    let [_, second] = sent_bodies(&bench).try_into().unwrap();
+    let last = second["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .to_string();
+    assert!(
+        last.contains("assistant") && last.contains("\"The sky\""),
+        "{last}"
+    );
+    bench.finish().await;
 }
 
 #[tokio::test(start_paused = true)]
