@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 
 use super::{
     Decoder, DecoderOptions, Dialect, Protocol, anthropic_messages::AnthropicMessages,
-    openai_chat::OpenaiChat,
+    openai_chat::OpenaiChat, openai_responses::OpenaiResponses,
 };
 use crate::proto::{Conversation, Message, Part, Role, part};
 
@@ -55,9 +55,9 @@ pub trait Adapter: Send + Sync {
 pub fn adapter(protocol: Protocol) -> Option<&'static dyn Adapter> {
     match protocol {
         Protocol::OpenaiChat => Some(&OpenaiChat),
+        Protocol::OpenaiResponses => Some(&OpenaiResponses),
         Protocol::AnthropicMessages => Some(&AnthropicMessages),
         Protocol::Unspecified
-        | Protocol::OpenaiResponses
         | Protocol::Gemini
         | Protocol::BedrockConverse
         | Protocol::Ollama => None,
@@ -223,7 +223,14 @@ mod tests {
             .filter_map(|number| Protocol::try_from(number).ok())
             .filter(|protocol| adapter(*protocol).is_some())
             .collect::<Vec<_>>();
-        assert_eq!(built, [Protocol::OpenaiChat, Protocol::AnthropicMessages]);
+        assert_eq!(
+            built,
+            [
+                Protocol::OpenaiChat,
+                Protocol::OpenaiResponses,
+                Protocol::AnthropicMessages
+            ]
+        );
     }
 
     #[test]

@@ -30,11 +30,14 @@ pub enum Event<'a> {
         block: u32,
     },
     /// The whole content of a block, as the provider repeats it at the block's end. Where it differs
-    /// from what was streamed, it is right; a block that streamed nothing is filled by it.
+    /// from what was streamed, it is right; a block that streamed nothing is filled by it, in the place
+    /// where it is told. Of what comes whole and once (a signature, a native block) it only says that
+    /// there is one. Never empty.
     Snapshot {
         /// As in [`Event::Block`].
         block: u32,
-        /// The whole text, reasoning or refusal, or all arguments of the tool call.
+        /// The whole text, reasoning or refusal, all arguments of a tool call that has begun, or what
+        /// comes whole.
         whole: Delta<'a>,
     },
     /// How far the stream has come, where it is stored and can be resumed after this point.

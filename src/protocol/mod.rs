@@ -10,6 +10,7 @@ mod dialect;
 mod event;
 mod json;
 pub mod openai_chat;
+pub mod openai_responses;
 mod options;
 pub mod sse;
 

@@ -227,6 +227,20 @@ fn a_bare_off_is_taken_as_the_word() {
 }
 
 #[test]
+fn responses_are_spoken_and_stored_only_where_that_is_asked_for() {
+    for (resume, stored) in [
+        ("", false),
+        (", resume: off", false),
+        (", resume: stored", true),
+    ] {
+        let provider = format!("base_url: 'http://h', protocol: openai_responses{resume}");
+        let config = with(&provider, "");
+        assert_eq!(target(&config).provider.protocol, Protocol::OpenaiResponses);
+        assert_eq!(target(&config).provider.resume, stored, "{resume}");
+    }
+}
+
+#[test]
 fn settings_of_a_provider_reach_the_model() {
     let config = with(
         "base_url: 'http://localhost:8000/v1/', dialect: vllm, terminal: done_sentinel, \

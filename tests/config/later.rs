@@ -46,7 +46,7 @@ redrive.yaml:22:11: telemetry.prices: not available in this version"
 
 #[test]
 fn every_other_protocol_of_the_contract_is_refused_by_name() {
-    let later = ["openai_responses", "gemini", "bedrock_converse", "ollama"];
+    let later = ["gemini", "bedrock_converse", "ollama"];
     for value in later {
         let text = format!(
             "providers: {{p: {{base_url: 'http://h', protocol: {value}}}}}

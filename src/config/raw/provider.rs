@@ -50,8 +50,7 @@ pub(in crate::config) enum Protocol {
     /// OpenAI Chat Completions.
     #[default]
     OpenaiChat,
-    /// OpenAI Responses: later.
-    #[schemars(skip)]
+    /// OpenAI Responses.
     OpenaiResponses,
     /// Anthropic Messages.
     AnthropicMessages,

@@ -136,7 +136,7 @@ impl Resolver<'_> {
         let later = match raw {
             raw::Protocol::OpenaiChat => return Some(Protocol::OpenaiChat),
             raw::Protocol::AnthropicMessages => return Some(Protocol::AnthropicMessages),
-            raw::Protocol::OpenaiResponses => "openai_responses",
+            raw::Protocol::OpenaiResponses => return Some(Protocol::OpenaiResponses),
             raw::Protocol::Gemini => "gemini",
             raw::Protocol::BedrockConverse => "bedrock_converse",
             raw::Protocol::Ollama => "ollama",
