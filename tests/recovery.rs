@@ -32,6 +32,8 @@ mod resuming;
 mod scopes;
 #[path = "recovery/silence.rs"]
 mod silence;
+#[path = "recovery/snapshots.rs"]
+mod snapshots;
 #[path = "recovery/stalls.rs"]
 mod stalls;
 #[path = "recovery/support/mod.rs"]

@@ -91,8 +91,8 @@ impl Generation {
                 self.observe(Observation::UnknownEvent);
                 self.tell_progress(now);
             }
-            protocol::Event::Snapshot { .. } => {
-                attempt.clockwork.event(now, LastEvent::Keepalive, true);
+            protocol::Event::Snapshot { block, whole } => {
+                self.on_snapshot(now, block, &whole, commons);
             }
             protocol::Event::Cursor { sequence } => {
                 attempt.clockwork.event(now, LastEvent::Keepalive, true);
@@ -172,7 +172,7 @@ impl Generation {
         }
     }
 
-    fn on_delta(&mut self, now: Time, delta: &Delta<'_>, commons: &impl Access) {
+    pub(super) fn on_delta(&mut self, now: Time, delta: &Delta<'_>, commons: &impl Access) {
         if let Delta::ToolCallStart { id, name, .. } = delta
             && id.len() + name.len() > MAX_DELTA_BYTES
         {
@@ -213,7 +213,7 @@ impl Generation {
         if !self.judge_before_block(now, commons) {
             return;
         }
-        self.transcript.select(block);
+        self.transcript.select(Some(block));
         let Some(attempt) = self.running() else {
             return;
         };
@@ -327,6 +327,9 @@ impl Generation {
         closing.last.usage = cost;
         if usage.is_none() || !counted {
             closing.flag_usage_estimated();
+        }
+        if self.transcript.blocks().iter().any(|block| block.differs) {
+            closing.flag_snapshot_mismatch();
         }
         self.sequel = None;
         closing.set_ledger(self.ledger.to_proto(self.params.wall_origin));

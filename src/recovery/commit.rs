@@ -114,6 +114,11 @@ impl Closing {
         self.last.flags.push(Flag::UsageEstimated.into());
     }
 
+    /// Marks that a final snapshot differed from what had been streamed.
+    pub fn flag_snapshot_mismatch(&mut self) {
+        self.last.flags.push(Flag::SnapshotMismatch.into());
+    }
+
     /// Adds the account.
     pub fn set_ledger(&mut self, ledger: Ledger) {
         self.last.ledger = Some(ledger);

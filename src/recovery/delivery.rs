@@ -19,6 +19,18 @@ struct Preview {
     reset: Option<u64>,
 }
 
+/// The sequence numbers at which a block of an attempt was previewed.
+#[derive(Clone, Copy, Debug)]
+struct BlockPreview {
+    attempt: u32,
+    block: u32,
+    first: u64,
+    /// It is void alone, while its attempt goes on.
+    void: bool,
+    /// When its reset was given, if it is void.
+    reset: Option<u64>,
+}
+
 /// A control frame in line.
 #[derive(Debug)]
 struct Queued {
@@ -51,6 +63,7 @@ pub struct Client {
     control: VecDeque<Queued>,
     sequence: u64,
     previews: Vec<Preview>,
+    blocks: Vec<BlockPreview>,
     /// How far it has the final message.
     pub parts: PartCursor,
     /// Whether it has the terminal frame.
@@ -71,6 +84,7 @@ impl Client {
             control: VecDeque::new(),
             sequence: 0,
             previews: Vec::new(),
+            blocks: Vec::new(),
             parts: PartCursor::default(),
             done: false,
             idle_since: None,
@@ -114,6 +128,17 @@ impl Client {
             if preview.attempt >= attempt && !std::mem::replace(&mut preview.void, true) {
                 voided.push(preview.attempt);
             }
+        }
+        voided
+    }
+
+    /// What was previewed of `block` is void, in whichever attempts it was.
+    pub fn void_block(&mut self, block: u32) -> Vec<u32> {
+        let living = |preview: &&mut BlockPreview| preview.block == block && !preview.void;
+        let mut voided = Vec::new();
+        for preview in self.blocks.iter_mut().filter(living) {
+            preview.void = true;
+            voided.push(preview.attempt);
         }
         voided
     }
@@ -180,17 +205,42 @@ impl Client {
                         reset: None,
                     });
                 }
+                self.note_block(delta.attempt, delta.block);
             }
-            Frame::PreviewReset(reset) => {
+            Frame::PreviewReset(reset) if reset.blocks.is_empty() => {
                 for preview in &mut self.previews {
                     if preview.attempt == reset.attempt {
                         preview.reset = Some(self.sequence);
                     }
                 }
             }
+            Frame::PreviewReset(reset) => {
+                for preview in &mut self.blocks {
+                    let named = preview.void && reset.blocks.contains(&preview.block);
+                    if named && preview.attempt == reset.attempt {
+                        preview.reset.get_or_insert(self.sequence);
+                    }
+                }
+            }
             _ => {}
         }
         self.sequence
+    }
+
+    fn note_block(&mut self, attempt: u32, block: u32) {
+        let same = |preview: &BlockPreview| {
+            preview.attempt == attempt && preview.block == block && !preview.void
+        };
+        // The newest block is nearly always the one that is given.
+        if !self.blocks.iter().rev().any(same) {
+            self.blocks.push(BlockPreview {
+                attempt,
+                block,
+                first: self.sequence,
+                void: false,
+                reset: None,
+            });
+        }
     }
 
     /// What the client acted on, if it acted on everything up to `through_sequence`.
@@ -201,6 +251,13 @@ impl Client {
         let seen = |p: &&Preview| {
             p.first <= through_sequence && p.reset.is_none_or(|reset| through_sequence < reset)
         };
+        let acted_on_void = self.blocks.iter().any(|block| {
+            let seen = block.reset.is_none_or(|reset| through_sequence < reset);
+            block.void && block.first <= through_sequence && seen
+        });
+        if acted_on_void {
+            return Claim::Void;
+        }
         let acted_on = self
             .previews
             .iter()

@@ -42,6 +42,7 @@ pub mod scope;
 mod seam;
 mod sequel;
 pub mod settings;
+mod snapshot;
 mod state;
 mod time;
 mod timers;

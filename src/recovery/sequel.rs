@@ -83,7 +83,7 @@ impl Generation {
     }
 
     /// Output of attempts below this one cannot be void any more, whatever comes.
-    fn fixed_below(&self) -> u32 {
+    pub(super) fn fixed_below(&self) -> u32 {
         self.sequel.as_ref().map_or(0, |sequel| sequel.fixed_below)
     }
 

@@ -55,11 +55,11 @@ fn a_change_of_kind_opens_a_new_block_and_calls_are_kept_apart() {
 #[test]
 fn blocks_that_the_protocol_numbers_are_kept_apart_and_found_again() {
     let mut transcript = Transcript::default();
-    transcript.select(0);
+    transcript.select(Some(0));
     transcript.append(&Delta::Text("a"));
-    transcript.select(1);
+    transcript.select(Some(1));
     transcript.append(&Delta::Text("b"));
-    transcript.select(0);
+    transcript.select(Some(0));
     transcript.append(&Delta::Text("c"));
     let blocks: Vec<&str> = transcript.blocks().iter().map(|b| &*b.text).collect();
     assert_eq!(blocks, ["ac", "b"]);

@@ -52,11 +52,11 @@ pub fn show(response: &GenerateResponse) -> String {
         }
         Frame::Progress(f) => format!("progress {} {}", f.attempt, time(f.silent_for)),
         Frame::PreviewReset(f) => {
-            assert!(f.blocks.is_empty(), "a reset voids the whole attempt");
             let class = class(f.verdict.as_ref());
+            let blocks: String = f.blocks.iter().map(|block| format!(".{block}")).collect();
             match f.wait {
-                Some(_) => format!("reset {} {class} wait={}", f.attempt, time(f.wait)),
-                None => format!("reset {} {class}", f.attempt),
+                Some(_) => format!("reset {}{blocks} {class} wait={}", f.attempt, time(f.wait)),
+                None => format!("reset {}{blocks} {class}", f.attempt),
             }
         }
         Frame::Committed(f) => show_committed(f),
