@@ -4,6 +4,7 @@
 use allocation_counter::measure;
 use redrive::protocol::{
     Decoder, DecoderOptions, Delta, Event, Terminal, anthropic_messages, openai_chat,
+    openai_responses,
 };
 
 /// Chunks as OpenAI and OpenRouter send them; the first has no escape in its text, the second some.
@@ -22,6 +23,13 @@ const PLAIN_BLOCK: &str = "event: content_block_delta\n\
     \"text\":\" word\"}             }\n\n";
 const ESCAPED_BLOCK: &str = "data: {\"delta\":{\"text\":\"a\\n\\\"b\\\" \\ud83d\\ude00\",\
     \"type\":\"text_delta\"},\"index\":0,\"type\":\"content_block_delta\"}\n\n";
+
+/// Deltas as OpenAI Responses sends them, without and with escapes.
+const RESPONSES: &str = "event: response.output_text.delta\ndata: {\"type\":\
+    \"response.output_text.delta\",\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\
+    \"delta\":\" word\",\"logprobs\":[],\"obfuscation\":\"liJu2gE\"}\n\n";
+const RESPONSES_ESCAPED: &str = "data: {\"type\":\"response.output_text.delta\",\"output_index\":1,\
+    \"content_index\":0,\"delta\":\"a\\n\\\"b\\\" \\ud83d\\ude00\"}\n\n";
 
 /// Feeds a body in reads of so many bytes; counts what is taken once every buffer has its size.
 fn allocations(decoder: &mut impl Decoder, body: &str, read: usize) -> u64 {
@@ -55,6 +63,21 @@ fn a_text_delta_of_a_numbered_block_takes_nothing_from_the_heap() {
     for body in [PLAIN_BLOCK, ESCAPED_BLOCK] {
         for read in [usize::MAX, 7] {
             let mut decoder = anthropic_messages::Decoder::new(DecoderOptions::default());
+            let taken = allocations(&mut decoder, body, read);
+            assert_eq!(taken, 0, "in reads of {read}: {body}");
+        }
+    }
+}
+
+#[test]
+fn a_plain_text_delta_of_responses_takes_nothing_from_the_heap() {
+    for body in [RESPONSES, RESPONSES_ESCAPED] {
+        for read in [usize::MAX, 7] {
+            let options = DecoderOptions {
+                cursor: true,
+                ..DecoderOptions::default()
+            };
+            let mut decoder = openai_responses::Decoder::new(options);
             let taken = allocations(&mut decoder, body, read);
             assert_eq!(taken, 0, "in reads of {read}: {body}");
         }

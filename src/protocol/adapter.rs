@@ -57,10 +57,9 @@ pub fn adapter(protocol: Protocol) -> Option<&'static dyn Adapter> {
         Protocol::OpenaiChat => Some(&OpenaiChat),
         Protocol::OpenaiResponses => Some(&OpenaiResponses),
         Protocol::AnthropicMessages => Some(&AnthropicMessages),
-        Protocol::Unspecified
-        | Protocol::Gemini
-        | Protocol::BedrockConverse
-        | Protocol::Ollama => None,
+        Protocol::Unspecified | Protocol::Gemini | Protocol::BedrockConverse | Protocol::Ollama => {
+            None
+        }
     }
 }
 

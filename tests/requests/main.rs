@@ -9,6 +9,7 @@ mod golden;
 mod native;
 mod parts;
 mod refused;
+mod responses;
 
 use bytes::Bytes;
 use redrive::proto::Conversation;
