@@ -6,6 +6,7 @@ use allocation_counter::measure;
 use proptest::{collection::vec, prelude::*, sample::select, test_runner::Config};
 use redrive::protocol::{
     DecodeError, Decoder, DecoderOptions, Event, Terminal, anthropic_messages, openai_chat,
+    openai_responses,
     sse::{Item, Splitter},
 };
 
@@ -67,10 +68,35 @@ const PIECES: &[&str] = &[
     "data: {\"type\":\"message_stop\"}\n\n",
 ];
 
+/// What streams of OpenAI Responses and their accidents are made of, beside the [`PIECES`] of framing.
+const RESPONSES: &[&str] = &[
+    "data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\",\"model\":\"m\",\"background\":true}}\n\n",
+    "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\"}}\n\n",
+    "data: {\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"name\":\"f\",\"call_id\":\"\\u0041\"}}\n\n",
+    "data: {\"type\":\"response.output_item.added\",\"item\":{\"type\":\"mcp_call\"}}\n\n",
+    "data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\\n\",\"output_index\":0}\n\n",
+    "data: {\"type\":\"response.output_text.delta\",\"delta\":\"b\",\"content_index\":3}\n\n",
+    "data: {\"type\":\"response.reasoning_summary_text.delta\",\"delta\":\"h\",\"summary_index\":1}\n\n",
+    "data: {\"type\":\"response.function_call_arguments.delta\",\"delta\":\"{}\",\"output_index\":1}\n\n",
+    "data: {\"type\":\"response.output_text.done\",\"text\":\"a\",\"sequence_number\":3}\n\n",
+    "data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"é\"}]}}\n\n",
+    "data: {\"type\":\"response.output_item.done\",\"output_index\":2,\"item\":{\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[{}]}}\n\n",
+    "data: {\"type\":\"response.completed\",\"response\":{\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"refusal\",\"refusal\":\"no\"}]},{\"type\":\"function_call\"}]}}\n\n",
+    "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n",
+    "{\"type\":\"",
+    "\"sequence_number\":0,",
+    "\"output_index\":4294967296,",
+];
+
 /// A body: mostly pieces of streams, with other bytes between them.
 fn body() -> impl Strategy<Value = Vec<u8>> {
+    body_of(&[PIECES])
+}
+
+fn body_of(pieces: &[&[&'static str]]) -> impl Strategy<Value = Vec<u8>> + use<> {
+    let pieces = pieces.concat();
     let piece = prop_oneof![
-        9 => select(PIECES).prop_map(|piece| piece.as_bytes().to_vec()),
+        9 => select(pieces).prop_map(|piece| piece.as_bytes().to_vec()),
         1 => vec(any::<u8>(), 0..8),
     ];
     let begun = prop_oneof![4 => Just("data: {}\n\n"), 1 => Just("")];
@@ -201,6 +227,47 @@ proptest! {
             let allowed = 8 * body.len() as u64 + 4096;
             prop_assert!(taken.bytes_max <= allowed, "{} of {}", taken.bytes_max, allowed);
         }
+    }
+
+    #[test]
+    fn responses_do_not_depend_on_how_the_bytes_were_split_and_memory_is_bounded(
+        body in body_of(&[RESPONSES, RESPONSES, PIECES]),
+        reads in reads(),
+        clean in any::<bool>(),
+        after in prop::option::of(0_u64..4),
+    ) {
+        let options = DecoderOptions { after, cursor: true, ..DecoderOptions::default() };
+        let decoder = || openai_responses::Decoder::new(options);
+        let parts = split(&body, &reads);
+        prop_assert_eq!(
+            decode(Box::new(decoder()), &parts, clean),
+            decode(Box::new(decoder()), &[&body], clean)
+        );
+        let taken = measure(|| {
+            let mut decoder = decoder();
+            for part in &parts {
+                decoder.feed(part, &mut |_| {});
+            }
+            decoder.end(clean, &mut |_| {});
+        });
+        let allowed = 8 * body.len() as u64 + 4096;
+        prop_assert!(taken.bytes_max <= allowed, "{} of {}", taken.bytes_max, allowed);
+    }
+
+    #[test]
+    fn text_of_responses_comes_out_as_it_went_in(text in any::<String>(), reads in reads()) {
+        let json = serde_json::json!({"type": "response.output_text.delta", "delta": &text});
+        let body = format!("data: {json}\n\n");
+        let mut got = String::new();
+        let mut decoder = openai_responses::Decoder::new(DecoderOptions::default());
+        for part in split(body.as_bytes(), &reads) {
+            decoder.feed(part, &mut |event| match event {
+                Event::Delta(redrive::protocol::Delta::Text(part)) => got.push_str(part),
+                Event::Keepalive { content: true } | Event::Block { .. } => {}
+                other => panic!("{other:?}"),
+            });
+        }
+        prop_assert_eq!(got, text);
     }
 
     #[test]
