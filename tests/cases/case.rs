@@ -16,6 +16,9 @@ pub struct Line {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Case {
     pub id: String,
+    /// What the provider speaks, where it matters.
+    #[serde(default)]
+    pub protocol: String,
     pub input: Input,
     #[serde(default)]
     pub client_actions: Vec<Action>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive::{
     proto::{
-        GenerateRequest, GenerateResponse, NativeBody, Protocol, Start, generate_request,
+        GenerateRequest, GenerateResponse, NativeBody, Start, generate_request,
         generate_response::Frame, generation_service_client::GenerationServiceClient, start::Input,
     },
     simulator::{End, Received, Simulator},
@@ -14,6 +14,7 @@ use tonic::{Code, Request, Streaming, metadata::MetadataValue, transport::Channe
 
 use crate::{
     case::{Action, Case},
+    names,
     outcome::{Call, Outcome},
     provider::{Provider, body_of},
     sidecar::Sidecar,
@@ -80,7 +81,7 @@ async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, index: u
         .iter()
         .flat_map(|action| &action.metadata);
     let mut reader = Reader {
-        stream: open(channel, index, metadata).await,
+        stream: open(case, channel, index, metadata).await,
         paused: Vec::new(),
     };
     let leaves = case
@@ -152,12 +153,13 @@ impl Reader {
 }
 
 async fn open(
+    case: &Case,
     channel: Channel,
     index: usize,
     metadata: impl Iterator<Item = (&String, &String)>,
 ) -> Streaming<GenerateResponse> {
     let native = NativeBody {
-        protocol: Protocol::OpenaiChat.into(),
+        protocol: names::protocol(&case.protocol).0.into(),
         json: body_of(index).into(),
     };
     let start = Start {
@@ -198,7 +200,7 @@ async fn run_signals(case: &Case, sidecar: &Sidecar, channel: &Channel, begun: I
             assert_eq!(expected, "expect UNAVAILABLE with 0 sends");
             sleep_until(due).await;
             let none = std::iter::empty();
-            let mut stream = open(channel.clone(), EXTRA_CALL, none).await;
+            let mut stream = open(case, channel.clone(), EXTRA_CALL, none).await;
             let status = loop {
                 match stream.message().await {
                     Ok(Some(_)) => {}

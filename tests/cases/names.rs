@@ -1,6 +1,6 @@
 //! The names in the cases are older than the design.
 
-use redrive::proto::{FinishReason, VerdictClass as Class};
+use redrive::proto::{FinishReason, Protocol, VerdictClass as Class};
 
 /// The class that a case means.
 pub fn class(name: &str) -> Class {
@@ -21,6 +21,15 @@ pub fn class(name: &str) -> Class {
     };
     let full = format!("VERDICT_CLASS_{}", name.to_uppercase());
     Class::from_str_name(&full).unwrap_or_else(|| panic!("{name:?} is no class"))
+}
+
+/// The protocol that a case means, and its name in the configuration.
+pub fn protocol(name: &str) -> (Protocol, &'static str) {
+    match name {
+        "openai_responses" => (Protocol::OpenaiResponses, "openai_responses"),
+        // The others are about the transport, and are written in this one.
+        _ => (Protocol::OpenaiChat, "openai_chat"),
+    }
 }
 
 /// The finish reason that a case means.

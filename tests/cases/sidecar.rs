@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{case::Case, provider::Provider};
+use crate::{case::Case, names, provider::Provider};
 
 /// How much longer than its grace a process may take to end.
 const AFTER_GRACE: Duration = Duration::from_secs(3);
@@ -235,6 +235,7 @@ fn yaml(case: &Case, provider: &Provider, port: u16, folder: &Path) -> String {
     } else {
         "auto"
     };
+    let (_, protocol) = names::protocol(&case.protocol);
     let (base_url, key) = (&provider.base_url, folder.join("key"));
     let key = key.display();
     format!(
@@ -245,7 +246,7 @@ retry_budget: {{ratio: 1.0, floor: 100000, per: 10s}}
 limits: {{max_total_bytes: 1GiB}}
 providers:
   provider:
-    protocol: openai_chat
+    protocol: {protocol}
     base_url: '{base_url}'
     profile: hosted
     connections: {{http2: {http2}}}

@@ -3,7 +3,8 @@
 //! The type of an event is in its data; its `event` field may be missing (OpenRouter, Bedrock). Text,
 //! reasoning, refusals and the arguments of functions are told as they come. Each is repeated whole,
 //! up to three times: when its part, its item and the response are done. The first whole one is told,
-//! and one that differs from it. What a server never streams (LM Studio's arguments) is told so.
+//! and one that differs from it. What a server never streams (LM Studio's arguments) is told so; a
+//! call that never began, at the end of the response.
 //!
 //! Every other item is the provider's own and told whole when it is done: searches, code, images, MCP
 //! and shell calls, and also `custom_tool_call`, whose input is text and no JSON. Annotations and log
@@ -140,6 +141,9 @@ impl Response {
         }
         if data.starts_with(b"[DONE]") {
             let completes = self.options.terminal == Terminal::DoneSentinel;
+            if completes && let Err(reason) = self.items.release(sink) {
+                return undecodable(reason, sink);
+            }
             sink(Event::End { completes });
             return Flow::Break(());
         }

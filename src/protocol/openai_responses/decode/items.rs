@@ -3,7 +3,7 @@
 use serde_json::{json, value::RawValue};
 
 use super::{
-    super::super::{BlockKind, DecodeError, Delta, Event, Sink},
+    super::super::{BlockKind, DecodeError, Delta, Event, MAX_EVENT_BYTES, Sink},
     blocks::{self, Blocks, ItemKind, Place},
     wire::{self, Item, Part},
 };
@@ -18,6 +18,10 @@ pub(super) struct Items {
     pub(super) blocks: Blocks,
     /// The provider says that it keeps no items: an id alone leads nowhere in the next turn.
     pub(super) not_kept: bool,
+    /// Calls that were done without having begun, as they came. They are told once the response is
+    /// complete: half a response's calls are worth nothing, and there was nothing to watch.
+    held: Vec<(u32, String)>,
+    held_bytes: usize,
     /// Strings that are escaped on the wire.
     scratch: [String; 2],
 }
@@ -59,9 +63,27 @@ impl Items {
         sink: &mut Sink<'_>,
     ) -> Result<(), DecodeError> {
         let item: Item<'_> = wire::object(Some(raw));
-        self.whole(index, &item, raw, Told::Done, sink)?;
         let block = blocks::number(index, Place::Content, 0)?;
+        let kind = self.see(index, &item)?;
+        if kind == ItemKind::Call && !self.blocks.item(index, kind, "")?.begun {
+            self.held_bytes += raw.get().len();
+            if self.held_bytes > MAX_EVENT_BYTES {
+                return Err(DecodeError::TooLarge);
+            }
+            self.held.push((index, raw.get().to_owned()));
+        } else {
+            self.whole(index, &item, raw, Told::Done, sink)?;
+        }
         self.blocks.end(block, sink);
+        Ok(())
+    }
+
+    /// The response is complete: what was held back is told.
+    pub(super) fn release(&mut self, sink: &mut Sink<'_>) -> Result<(), DecodeError> {
+        for (index, json) in std::mem::take(&mut self.held) {
+            let raw: &RawValue = serde_json::from_str(&json).map_err(|_| DecodeError::Json)?;
+            self.whole(index, &wire::object(Some(raw)), raw, Told::Listed, sink)?;
+        }
         Ok(())
     }
 
@@ -71,6 +93,7 @@ impl Items {
         output: Option<&RawValue>,
         sink: &mut Sink<'_>,
     ) -> Result<(), DecodeError> {
+        self.release(sink)?;
         let listed = wire::list(output);
         if listed.len() > MAX_ITEMS {
             return Err(DecodeError::TooLarge);

@@ -3,20 +3,46 @@
 use serde_json::json;
 
 use super::*;
+use crate::protocol::Terminal;
 
 #[test]
 fn what_was_never_streamed_is_told_whole_by_its_item() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
     let events = [done(0, &message(&["a", "b"])), done(1, &call)];
-    let expected = [
+    let item = [
         "whole 0.0: text a",
         "whole 0.1: text b",
         "end 0.0",
-        "call 1.0 c f",
-        "whole 1.0: args 1.0 {}",
         "end 1.0",
     ];
-    assert_eq!(output(&events), expected);
+    assert_eq!(output(&events), item);
+}
+
+/// Half a response's calls are worth nothing, and one that never began could not be watched either.
+#[test]
+fn a_call_that_never_began_is_told_when_the_response_is_complete() {
+    let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
+    for listed in [json!([]), json!([call])] {
+        let told = output(&[done(0, &call), completed(&listed)]);
+        let expected = [
+            "end 0.0",
+            "call 0.0 c f",
+            "whole 0.0: args 0.0 {}",
+            "finish Stop completed",
+            "over false",
+        ];
+        assert_eq!(told, expected);
+    }
+    let options = DecoderOptions {
+        terminal: Terminal::DoneSentinel,
+        ..DecoderOptions::default()
+    };
+    let body = stream(&[done(0, &call)]) + "data: [DONE]\n\n";
+    let told = told_with(options, &body);
+    assert_eq!(
+        told[1..],
+        ["call 0.0 c f", "whole 0.0: args 0.0 {}", "over true"]
+    );
 }
 
 #[test]
