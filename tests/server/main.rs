@@ -22,6 +22,7 @@ mod native;
 mod opening;
 mod providers;
 mod refusals;
+mod responses;
 #[path = "../support/mod.rs"]
 mod support;
 mod timers;

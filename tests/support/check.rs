@@ -167,7 +167,7 @@ impl Shown {
             }
             Frame::PreviewReset(reset) => {
                 assert!(reset.verdict.is_some(), "a reset without a reason");
-                self.void(reset.attempt);
+                self.void(reset.attempt, &reset.blocks);
             }
             Frame::Committed(committed) => self.commit(committed),
             Frame::Failed(failed) => self.end = Some(End::Failed(Box::new(failed.clone()))),
@@ -183,12 +183,14 @@ impl Shown {
         self.attempt = started.attempt;
     }
 
-    fn void(&mut self, attempt: u32) {
-        let native = self.native.remove(&attempt);
+    /// What was shown of an attempt is void, or of some of its blocks.
+    fn void(&mut self, attempt: u32, blocks: &[u32]) {
+        let native = blocks.is_empty() && self.native.remove(&attempt);
         let mut voided = 0;
-        for given in self.blocks.values_mut() {
+        for (block, given) in &mut self.blocks {
             given.retain(|given| {
-                let gone = given.attempt == attempt;
+                let named = blocks.is_empty() || blocks.contains(block);
+                let gone = given.attempt == attempt && named;
                 assert!(
                     !gone || given.first > self.final_through,
                     "final output is void"

@@ -13,6 +13,7 @@ pub mod check;
 pub mod messages;
 pub mod provider;
 pub mod raw;
+pub mod responses;
 pub mod rpc;
 pub mod start;
 
