@@ -103,6 +103,10 @@ fn random_events_reach_every_kind_of_end() {
     }
     for landmark in [
         "reset",
+        "a block reset",
+        "a snapshot that won",
+        "a snapshot that lost",
+        "filled by a snapshot",
         "committed",
         "committed after a replay",
         "committed unseen",

@@ -179,6 +179,8 @@ pub enum Observation {
     PreviewReset {
         /// The attempt.
         attempt: u32,
+        /// Only this block of it, while the attempt goes on.
+        block: Option<u32>,
         /// Why.
         class: Class,
     },

@@ -222,6 +222,7 @@ impl Generation {
             }));
             self.observe(Observation::PreviewReset {
                 attempt,
+                block: None,
                 class: failure.class,
             });
         }

@@ -89,6 +89,7 @@ impl Generation {
             }));
             self.observe(Observation::PreviewReset {
                 attempt,
+                block: Some(block),
                 class: failure.class,
             });
         }

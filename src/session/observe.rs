@@ -38,7 +38,9 @@ impl Driver {
             Observation::Head { status } => observer.response_head(status),
             Observation::FirstToken { after } => observer.first_token(after),
             Observation::Recovered { after } => observer.recovered(after),
-            Observation::PreviewReset { attempt, class } => observer.preview_reset(attempt, class),
+            Observation::PreviewReset { attempt, class, .. } => {
+                observer.preview_reset(attempt, class);
+            }
             Observation::UnknownEvent => observer.unknown_event(),
             Observation::Stall { timer, length } => observer.stall(timer, length),
             Observation::AttemptEnded(entry) => observer.attempt_ended(&entry),

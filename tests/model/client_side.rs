@@ -67,7 +67,10 @@ impl World {
         let claim = reader.claim(through);
         let had_ended = self.generation.has_ended();
         let is_output = matches!(&claim, Claim::Output(output) if !output.is_empty());
-        let is_void = matches!(&claim, Claim::Output(output) if !output.is_disjoint(&self.void));
+        let is_void = matches!(&claim, Claim::Output(output) if output.iter().any(|output| {
+            let version = self.versions.get(&output.block).copied().unwrap_or_default();
+            self.void.contains(&output.attempt) || output.version < version
+        }));
         self.claimed |= is_output;
         if !had_ended && is_output && !is_void {
             self.confirmed = true;
@@ -133,7 +136,7 @@ impl World {
         self.handle(now, event, commons, shared);
         assert_eq!(self.generation.next_frame(now, self.rpc), Next::Displaced);
         self.rpc += 1;
-        self.reader = Some(Reader::new(delivery));
+        self.reader = Some(Reader::new(delivery, &self.versions));
     }
 
     /// After everything: whoever reads to the end gets exactly one terminal frame.

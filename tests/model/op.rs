@@ -57,6 +57,8 @@ pub enum Says {
     Refusal(&'static str),
     Call(u32),
     Arguments(u32, &'static str),
+    /// All arguments of a call again, as the provider's final snapshot has them.
+    Whole(u32, &'static str),
     Keepalive(bool),
     Usage(u64),
     Started,

@@ -30,6 +30,7 @@ impl Places {
             Says::Text(_) | Says::Refusal(_) | Says::Echo | Says::Anew => "text",
             Says::Reasoning(_) => "reasoning",
             Says::Call(_) | Says::Arguments(..) => "tool arguments",
+            Says::Whole(..) if stream.filled => "tool arguments",
             Says::Finish(_) => "after the finish reason",
             _ => return,
         };

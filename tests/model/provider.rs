@@ -1,5 +1,7 @@
 //! What the provider has said in the attempt in flight, kept apart from the core's own account.
 
+use std::collections::BTreeSet;
+
 use redrive::{
     proto::{FinishReason, Part, Usage, part},
     protocol::{DecodeError, Delta, Event},
@@ -51,6 +53,10 @@ pub struct Stream {
     pub newest: usize,
     /// The last event of a stored response.
     pub cursor: u64,
+    /// Blocks of which the final snapshot was another.
+    pub differs: BTreeSet<usize>,
+    /// The last snapshot was of a call that had streamed nothing.
+    pub filled: bool,
 }
 
 impl Stream {
@@ -181,11 +187,13 @@ impl Stream {
             Says::Text(_) => self.append("text", words),
             Says::Reasoning(text) => self.append("reasoning", text),
             Says::Refusal(text) => self.append("refusal", text),
-            Says::Call(call) => self.open_call(call, "call"),
+            Says::Call(call) => match self.call(call) {
+                Some(index) if self.blocks[index].kind == "call" => self.newest = index,
+                _ => self.open_call(call, "call"),
+            },
             Says::Arguments(call, fragment) => {
-                let known = self.calls.iter().rev().find(|(known, _)| *known == call);
-                let index = match known {
-                    Some((_, index)) => *index,
+                let index = match self.call(call) {
+                    Some(index) => index,
                     None => {
                         self.open_call(call, "nameless call");
                         self.blocks.len() - 1
@@ -206,7 +214,7 @@ impl Stream {
             }
             Says::Error(_) => self.broken = true,
             Says::Keepalive(_) | Says::Usage(_) | Says::Started => {}
-            Says::Garbage | Says::Echo | Says::Anew => {}
+            Says::Garbage | Says::Echo | Says::Anew | Says::Whole(..) => {}
         }
     }
 
@@ -225,6 +233,12 @@ impl Stream {
             kind,
             text: text.into(),
         });
+    }
+
+    /// The block of a call.
+    pub fn call(&self, call: u32) -> Option<usize> {
+        let known = self.calls.iter().rev().find(|(known, _)| *known == call);
+        known.map(|(_, index)| *index)
     }
 
     fn open_call(&mut self, call: u32, kind: &'static str) {
@@ -306,6 +320,10 @@ pub fn decoded(says: Says, words: &str) -> Event<'_> {
             name: "f",
         }),
         Says::Arguments(call, fragment) => Event::Delta(Delta::ToolArguments { call, fragment }),
+        Says::Whole(call, fragment) => Event::Snapshot {
+            block: call,
+            whole: Delta::ToolArguments { call, fragment },
+        },
         Says::Keepalive(content) => Event::Keepalive { content },
         Says::Usage(output_tokens) => Event::Usage(Usage {
             output_tokens,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redrive::{
+    proto::Delivery,
     recovery::{Event, Time, Upstream},
     verdict::{Class, Failure, Origin, Stage},
 };
@@ -67,6 +68,9 @@ impl World {
         self.hand_over(now, true, commons, shared);
         self.name_response(now, commons, shared);
         let anew = self.stream.note(says, &words);
+        if let Says::Whole(call, whole) = says {
+            self.compare(call, whole);
+        }
         self.places.said(says, &self.stream);
         self.note_time(now, says);
         let class = match says {
@@ -96,6 +100,50 @@ impl World {
                 "promise 4: an error object beats a terminal"
             );
             self.landmarks.insert("error object");
+        }
+    }
+
+    /// The provider says again what a call's arguments are. Where they are others, they count, unless what
+    /// was said before can no longer be taken back.
+    fn compare(&mut self, call: u32, whole: &'static str) {
+        self.stream.filled = false;
+        // What is held back is compared by nobody yet.
+        if self.stream.is_hidden() {
+            return;
+        }
+        let Some(index) = self.stream.call(call) else {
+            self.stream.note(Says::Arguments(call, whole), "");
+            self.stream.filled = true;
+            return;
+        };
+        let said = &self.stream.blocks[index].text;
+        if said == whole {
+            return;
+        }
+        if said.is_empty() {
+            self.stream.blocks[index].text.push_str(whole);
+            self.stream.newest = index;
+            self.stream.filled = true;
+            self.landmarks.insert("filled by a snapshot");
+            return;
+        }
+        self.stream.differs.insert(index);
+        let shown = self
+            .reader
+            .as_ref()
+            .is_some_and(|reader| reader.holds_text_of(index));
+        let no_reset = self
+            .reader
+            .as_ref()
+            .is_some_and(|reader| reader.delivery == Delivery::PreviewNoReset);
+        if self.confirmed || (shown && no_reset) {
+            self.landmarks.insert("a snapshot that lost");
+            return;
+        }
+        whole.clone_into(&mut self.stream.blocks[index].text);
+        if shown {
+            *self.versions.entry(index).or_default() += 1;
+            self.landmarks.insert("a snapshot that won");
         }
     }
 
@@ -141,6 +189,7 @@ impl World {
             Says::Started => silence.event(now, false),
             Says::Finish(_) => silence.finished(now),
             Says::Done(_) | Says::Error(_) | Says::Garbage => {}
+            Says::Whole(..) if !self.stream.filled => silence.event(now, true),
             _ => silence.token(now, inside),
         }
     }

@@ -1,10 +1,11 @@
 //! One RPC's client, which checks every frame it is given.
 
 use redrive::proto::{
-    Committed, Delivery, Failed, GenerateResponse, delta::Content, generate_response::Frame,
+    Committed, Delivery, Failed, GenerateResponse, committed::Flag, delta::Content,
+    generate_response::Frame,
 };
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::provider::{Stream, blocks_of};
 
@@ -12,8 +13,24 @@ use super::provider::{Stream, blocks_of};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     Beyond,
-    /// Output of these attempts; none: of nothing.
-    Output(BTreeSet<u32>),
+    /// This output; none: of nothing.
+    Output(BTreeSet<Output>),
+}
+
+/// A block of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Output {
+    pub attempt: u32,
+    pub block: usize,
+    /// How often the block had been reset alone before.
+    pub version: u32,
+}
+
+/// What was shown or taken back.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Shown(Output),
+    Reset { attempt: u32, block: Option<usize> },
 }
 
 #[derive(Debug)]
@@ -32,8 +49,9 @@ pub struct Reader {
     announced: u32,
     /// What the client holds: the pieces of each block, with the attempt and the sequence of each.
     preview: BTreeMap<usize, Vec<Piece>>,
-    /// Sequence, attempt and whether it is a reset.
-    history: Vec<(u64, u32, bool)>,
+    history: Vec<(u64, Event)>,
+    /// How often each block was reset alone.
+    versions: HashMap<usize, u32>,
     /// Everything it holds up to this sequence is final.
     final_through: u64,
     parts: Vec<Committed>,
@@ -46,13 +64,14 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn new(delivery: Delivery) -> Self {
+    pub fn new(delivery: Delivery, versions: &HashMap<usize, u32>) -> Self {
         Self {
             delivery,
             sequence: 0,
             announced: 0,
             preview: BTreeMap::new(),
             history: Vec::new(),
+            versions: versions.clone(),
             final_through: 0,
             parts: Vec::new(),
             ended: false,
@@ -106,8 +125,12 @@ impl Reader {
                     "a reset only in a preview"
                 );
                 self.landmarks.push("reset");
-                self.take_reset(reset.attempt);
-                self.history.push((self.sequence, reset.attempt, true));
+                let attempt = reset.attempt;
+                match reset.blocks.as_slice() {
+                    [] => self.take_reset(attempt, None),
+                    [block] => self.take_reset(attempt, Some(*block as usize)),
+                    other => panic!("several blocks at once: {other:?}"),
+                }
             }
             Frame::Committed(committed) => return self.take_committed(committed, stream),
             Frame::Failed(failed) => {
@@ -118,11 +141,18 @@ impl Reader {
         None
     }
 
-    fn take_reset(&mut self, attempt: u32) {
+    /// Whether it was given more of a block than that there is one.
+    pub fn holds_text_of(&self, block: usize) -> bool {
+        let mut pieces = self.preview.get(&block).into_iter().flatten();
+        pieces.any(|piece| !piece.text.is_empty())
+    }
+
+    fn take_reset(&mut self, attempt: u32, only: Option<usize>) {
         let mut voided = 0;
-        for pieces in self.preview.values_mut() {
+        for (block, pieces) in &mut self.preview {
             pieces.retain(|piece| {
-                let is_void = piece.attempt == attempt;
+                let named = only.is_none_or(|only| only == *block);
+                let is_void = piece.attempt == attempt && named;
                 let is_final = piece.sequence <= self.final_through;
                 assert!(!is_void || !is_final, "promise 3: final output is void");
                 voided += usize::from(is_void);
@@ -131,6 +161,15 @@ impl Reader {
         }
         self.preview.retain(|_, pieces| !pieces.is_empty());
         assert!(voided > 0, "a reset of nothing");
+        if let Some(block) = only.filter(|block| !self.preview.contains_key(block)) {
+            *self.versions.entry(block).or_default() += 1;
+            self.landmarks.push("a block reset");
+        }
+        let reset = Event::Reset {
+            attempt,
+            block: only,
+        };
+        self.history.push((self.sequence, reset));
     }
 
     fn take_delta(&mut self, attempt: u32, block: u32, content: Content, stream: &Stream) {
@@ -165,7 +204,13 @@ impl Reader {
         });
         let held: String = held.iter().map(|piece| &*piece.text).collect();
         assert!(said.text.starts_with(&held), "a delta that was not said");
-        self.history.push((self.sequence, attempt, false));
+        let version = self.versions.get(&block).copied().unwrap_or_default();
+        let shown = Output {
+            attempt,
+            block,
+            version,
+        };
+        self.history.push((self.sequence, Event::Shown(shown)));
     }
 
     fn take_committed(&mut self, committed: Committed, stream: &Stream) -> Option<End> {
@@ -189,6 +234,11 @@ impl Reader {
             .flat_map(|part| part.message.clone())
             .collect();
         self.note_commit(&last);
+        assert_eq!(
+            last.flags.contains(&(Flag::SnapshotMismatch as i32)),
+            !stream.differs.is_empty(),
+            "a snapshot that differs is told"
+        );
         let message = blocks_of(&message);
         assert_eq!(
             message,
@@ -228,11 +278,16 @@ impl Reader {
             return Claim::Beyond;
         }
         let mut output = BTreeSet::new();
-        for (_, attempt, is_reset) in self.history.iter().filter(|(at, ..)| *at <= through) {
-            match is_reset {
-                true => output.remove(attempt),
-                false => output.insert(*attempt),
-            };
+        for (_, event) in self.history.iter().filter(|(at, _)| *at <= through) {
+            match event {
+                Event::Shown(shown) => {
+                    output.insert(*shown);
+                }
+                Event::Reset { attempt, block } => output.retain(|shown: &Output| {
+                    let named = block.is_none_or(|block| block == shown.block);
+                    shown.attempt != *attempt || !named
+                }),
+            }
         }
         Claim::Output(output)
     }

@@ -58,6 +58,8 @@ pub struct World {
     pub(super) is_head: bool,
     /// Attempts whose output is void.
     pub(super) void: BTreeSet<u32>,
+    /// How often each block became void alone.
+    pub(super) versions: HashMap<usize, u32>,
     /// Where nothing is continued any more.
     refused: BTreeSet<usize>,
     pub(super) claimed: bool,
@@ -81,7 +83,7 @@ impl World {
         Self {
             generation,
             rpc: 1,
-            reader: Some(Reader::new(params.delivery)),
+            reader: Some(Reader::new(params.delivery, &HashMap::new())),
             stream: Stream::default(),
             exchange: None,
             silence: None,
@@ -99,6 +101,7 @@ impl World {
             is_told: false,
             is_head: false,
             void: BTreeSet::new(),
+            versions: HashMap::new(),
             refused: BTreeSet::new(),
             claimed: false,
             confirmed: false,
@@ -246,12 +249,14 @@ impl World {
             }
             Command::Finish => assert!(self.exchange.take().is_some()),
             Command::Observe(Observation::Ended) => self.ends += 1,
-            Command::Observe(Observation::PreviewReset { attempt, .. }) => {
+            Command::Observe(Observation::PreviewReset { attempt, block, .. }) => {
                 assert!(
                     !self.confirmed,
                     "promise 6: a reset after confirmed effects"
                 );
-                self.void.insert(attempt);
+                if block.is_none() {
+                    self.void.insert(attempt);
+                }
             }
             Command::Observe(Observation::AttemptEnded(entry)) => {
                 self.attempt_ended(now, &entry, shared);

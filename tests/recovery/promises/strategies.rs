@@ -68,9 +68,11 @@ fn says() -> impl Strategy<Value = Says> {
         3 => Just(Says::Echo),
         3 => Just(Says::Anew),
         2 => Just(Says::Reasoning("hm")),
-        2 => (0u32..2).prop_map(Says::Call),
+        3 => (0u32..2).prop_map(Says::Call),
         3 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":", "1}"]))
             .prop_map(|(call, fragment)| Says::Arguments(call, fragment)),
+        5 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":1}"]))
+            .prop_map(|(call, whole)| Says::Whole(call, whole)),
         3 => any::<bool>().prop_map(Says::Keepalive),
         1 => (0u64..50).prop_map(Says::Usage),
         1 => Just(Says::Started),
