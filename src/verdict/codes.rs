@@ -86,6 +86,7 @@ static CODES: &[Row] = {
         ("ModelStreamErrorException", ProviderInternal, Generic), // Bedrock
         ("ModelErrorException", ProviderInternal, Generic), // Bedrock
         ("timeout_error", TimeoutProvider, Exact),   // Anthropic
+        ("vector_store_timeout", TimeoutProvider, Exact), // OpenAI Responses
         ("timeout", TimeoutProvider, Exact),         // OpenRouter
         ("request_timeout", TimeoutProvider, Exact), // gateways, in the words of HTTP
         ("GatewayTimeout", TimeoutProvider, Exact),  // gateways, in the words of HTTP
@@ -115,6 +116,7 @@ static CODES: &[Row] = {
         ("forbidden", Permission, Telling),        // doubleword
         ("AccessDeniedException", Permission, Telling), // Bedrock
         ("unsupported_country_region_territory", Permission, Exact), // OpenAI
+        ("data_residency_mismatch", Permission, Exact), // OpenAI Responses: another region serves it
         ("FAILED_PRECONDITION", Permission, Telling), // Google, a 400: region or billing of the project
         ("SERVICE_DISABLED", Permission, Exact),      // Google, ErrorInfo.reason
         ("API_KEY_SERVICE_BLOCKED", Permission, Exact), // Google, ErrorInfo.reason
@@ -184,6 +186,16 @@ static CODES: &[Row] = {
         ("unsupported_image_format", InvalidRequest, Exact), // OpenRouter
         ("image_not_found", InvalidRequest, Exact),         // OpenRouter, with a 404
         ("image_download_failed", InvalidRequest, Exact),   // OpenRouter
+        ("invalid_image_format", InvalidRequest, Exact),    // OpenAI Responses
+        ("invalid_base64_image", InvalidRequest, Exact),    // OpenAI Responses
+        ("invalid_image_url", InvalidRequest, Exact),       // OpenAI Responses
+        ("invalid_image_mode", InvalidRequest, Exact),      // OpenAI Responses
+        ("image_parse_error", InvalidRequest, Exact),       // OpenAI Responses
+        ("image_file_too_large", InvalidRequest, Exact),    // OpenAI Responses
+        ("image_file_not_found", InvalidRequest, Exact),    // OpenAI Responses
+        ("unsupported_image_media_type", InvalidRequest, Exact), // OpenAI Responses
+        ("empty_image_file", InvalidRequest, Exact),        // OpenAI Responses
+        ("failed_to_download_image", InvalidRequest, Exact), // OpenAI Responses
     ]
 };
 

@@ -13,6 +13,7 @@ mod anthropic_messages;
 mod check;
 mod items;
 mod openai_chat;
+mod openai_responses;
 mod protocol;
 mod recording;
 mod told;
@@ -22,6 +23,7 @@ use std::{env, fs, path::PathBuf, thread};
 use anthropic_messages::AnthropicMessages;
 use check::Count;
 use openai_chat::OpenaiChat;
+use openai_responses::OpenaiResponses;
 use protocol::Protocol;
 use recording::Recording;
 use redrive::protocol::{Decoder as _, DecoderOptions, Terminal};
@@ -124,4 +126,10 @@ fn openai_chat() {
 fn anthropic_messages() {
     every_recording::<AnthropicMessages>();
     every_error_body::<AnthropicMessages>();
+}
+
+#[test]
+fn openai_responses() {
+    every_recording::<OpenaiResponses>();
+    every_error_body::<OpenaiResponses>();
 }

@@ -187,9 +187,7 @@ impl Outcome {
             }
             Told::Block(number, kind) => self.open(*number, kind),
             Told::BlockEnd(number) => self.block(*number).expect("a block").ended = true,
-            Told::Snapshot(number, whole) => {
-                self.block(*number).expect("a block").snapshot = Some(whole.clone());
-            }
+            Told::Snapshot(number, whole) => self.repeat(*number, whole),
             Told::Cursor(sequence) => self.cursor = Some(*sequence),
             Told::Unknown => self.unknown += 1,
             Told::Keepalive(_) => {}
@@ -197,7 +195,7 @@ impl Outcome {
             Told::Finish(_, native) | Told::BadFinish(native) => self.finish = Some(native.clone()),
             Told::End(_) => self.done = true,
             Told::Error(json) => self.error = Some(json.clone()),
-            Told::Undecodable(error) => panic!("undecodable: {error}"),
+            Told::Undecodable(error) => self.error = Some(error.clone().into_bytes()),
         }
     }
 
@@ -212,6 +210,18 @@ impl Outcome {
             });
             Some(self.blocks.len() - 1)
         });
+    }
+
+    /// Notes the whole content of a block, which need not have begun.
+    pub fn repeat(&mut self, number: u32, whole: &str) {
+        let current = self.current;
+        if self.block(number).is_none() {
+            self.open(number, "");
+            self.current = current;
+        }
+        if let Some(block) = self.block(number) {
+            block.snapshot = Some(whole.to_owned());
+        }
     }
 
     /// A block by its number.

@@ -71,6 +71,53 @@ fn a_listed_code_in_a_stream_has_its_class() {
 }
 
 #[test]
+fn every_code_of_a_failed_response_has_its_class() {
+    let table = [
+        ("server_error", Class::ProviderInternal),
+        ("rate_limit_exceeded", Class::RateLimited),
+        ("slow_down", Class::RateLimited),
+        ("server_is_overloaded", Class::Overloaded),
+        ("insufficient_quota", Class::QuotaExhausted),
+        ("usage_limit_reached", Class::QuotaExhausted),
+        ("context_length_exceeded", Class::ContextOverflow),
+        ("invalid_prompt", Class::InvalidRequest),
+        ("bio_policy", Class::ContentFiltered),
+        ("cyber_policy", Class::ContentFiltered),
+        ("vector_store_timeout", Class::TimeoutProvider),
+        ("data_residency_mismatch", Class::Permission),
+        ("image_content_policy_violation", Class::ContentFiltered),
+        ("invalid_image", Class::InvalidRequest),
+        ("invalid_image_format", Class::InvalidRequest),
+        ("invalid_base64_image", Class::InvalidRequest),
+        ("invalid_image_url", Class::InvalidRequest),
+        ("invalid_image_mode", Class::InvalidRequest),
+        ("image_too_large", Class::InvalidRequest),
+        ("image_too_small", Class::InvalidRequest),
+        ("image_parse_error", Class::InvalidRequest),
+        ("image_file_too_large", Class::InvalidRequest),
+        ("image_file_not_found", Class::InvalidRequest),
+        ("unsupported_image_media_type", Class::InvalidRequest),
+        ("empty_image_file", Class::InvalidRequest),
+        ("failed_to_download_image", Class::InvalidRequest),
+        ("a_code_of_tomorrow", Class::Unclassified),
+    ];
+    for (code, expected) in table {
+        let error = format!(r#"{{"code":"{code}","message":"m"}}"#);
+        for json in [
+            format!(
+                r#"{{"type":"response.failed","response":{{"status":"failed","error":{error}}}}}"#
+            ),
+            format!(r#"{{"type":"error","error":{error},"sequence_number":2}}"#),
+            format!(r#"{{"type":"error","code":"{code}","message":"m","sequence_number":2}}"#),
+        ] {
+            let failure = in_band(&json);
+            assert_eq!(failure.class, expected, "{json}");
+            assert_eq!(failure.retryable, transient(expected), "{json}");
+        }
+    }
+}
+
+#[test]
 fn a_numeric_code_in_a_stream_is_judged_as_that_status_and_kept_as_the_code() {
     let failure = in_band(r#"{"error":{"message":"TimeoutError","type":"X","code":504}}"#);
     assert_eq!(failure.class, Class::TimeoutProvider);

@@ -143,13 +143,13 @@ impl Blocks {
 
     /// Nothing more comes of the item whose parts `block` is one of.
     pub(super) fn end(&mut self, block: u32, sink: &mut Sink<'_>) {
-        let open = self.current.filter(|open| item_of(*open) == item_of(block));
-        if open.is_some() {
-            self.current = None;
+        match self.current {
+            Some(open) if item_of(open) == item_of(block) => {
+                self.current = None;
+                sink(Event::BlockEnd { block: open });
+            }
+            _ => sink(Event::Keepalive { content: true }),
         }
-        sink(Event::BlockEnd {
-            block: open.unwrap_or(block),
-        });
     }
 
     /// Tells the whole content of a block: once, and again only where it is said to be another. An

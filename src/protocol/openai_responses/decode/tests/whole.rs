@@ -9,12 +9,7 @@ use crate::protocol::Terminal;
 fn what_was_never_streamed_is_told_whole_by_its_item() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
     let events = [done(0, &message(&["a", "b"])), done(1, &call)];
-    let item = [
-        "whole 0.0: text a",
-        "whole 0.1: text b",
-        "end 0.0",
-        "end 1.0",
-    ];
+    let item = ["whole 0.0: text a", "whole 0.1: text b"];
     assert_eq!(output(&events), item);
 }
 
@@ -25,7 +20,6 @@ fn a_call_that_never_began_is_told_when_the_response_is_complete() {
     for listed in [json!([]), json!([call])] {
         let told = output(&[done(0, &call), completed(&listed)]);
         let expected = [
-            "end 0.0",
             "call 0.0 c f",
             "whole 0.0: args 0.0 {}",
             "finish Stop completed",
@@ -70,11 +64,8 @@ fn a_whole_that_differs_from_the_one_before_is_told_and_an_empty_one_is_not() {
         completed(&json!([message(&[""])])),
     ];
     let told = output(&events);
-    assert_eq!(
-        told[..3],
-        ["whole 0.0: text a", "whole 0.0: text b", "end 0.0"]
-    );
-    assert!(told[3].starts_with("finish"), "{told:?}");
+    assert_eq!(told[..2], ["whole 0.0: text a", "whole 0.0: text b"]);
+    assert!(told[2].starts_with("finish"), "{told:?}");
 }
 
 /// Bedrock and vLLM count a message's parts on from the reasoning before it.
