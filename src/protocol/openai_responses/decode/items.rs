@@ -5,12 +5,9 @@ use serde_json::{json, value::RawValue};
 use super::{
     super::super::{BlockKind, DecodeError, Delta, Event, MAX_EVENT_BYTES, Sink},
     blocks::{self, Blocks, ItemKind, Place},
-    wire::{self, Item, Part},
+    wire::{self, Item, MAX_LISTED, Part},
 };
 use crate::protocol::json::text::{non_empty, string};
-
-/// The most output items that a whole response may list.
-const MAX_ITEMS: usize = 4096;
 
 /// Turns output items into blocks.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +92,7 @@ impl Items {
     ) -> Result<(), DecodeError> {
         self.release(sink)?;
         let listed = wire::list(output);
-        if listed.len() > MAX_ITEMS {
+        if listed.len() > MAX_LISTED {
             return Err(DecodeError::TooLarge);
         }
         for (position, raw) in listed.iter().enumerate() {
@@ -221,6 +218,9 @@ impl Items {
         sink: &mut Sink<'_>,
     ) -> Result<Option<u32>, DecodeError> {
         let parts = wire::list(list);
+        if parts.len() > MAX_LISTED {
+            return Err(DecodeError::TooLarge);
+        }
         let blocks = self.blocks.listed_parts(index, place, parts.len())?;
         for (part, block) in parts.iter().zip(&blocks) {
             self.part_whole(*block, place, part, sink)?;

@@ -4,6 +4,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::protocol::json::shape::each;
+
+/// The most items that a list may have: output items, or parts of one.
+pub(super) const MAX_LISTED: usize = 4096;
+
 /// The data of one event.
 #[derive(Debug, Deserialize)]
 pub(super) struct Data<'a> {
@@ -147,8 +152,17 @@ pub(super) fn object<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>
         .unwrap_or_default()
 }
 
-/// The items of a list; whatever else it is has none.
+/// The items of a list; whatever else it is has none. No more than one beyond [`MAX_LISTED`], so that a
+/// list of nothings does not take many times its own memory.
 pub(super) fn list(raw: Option<&RawValue>) -> Vec<&RawValue> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default()
+    let mut items = Vec::new();
+    if let Some(raw) = raw {
+        // What is no list has no items.
+        let _ = each(raw, |item: &RawValue| {
+            if items.len() <= MAX_LISTED {
+                items.push(item);
+            }
+        });
+    }
+    items
 }
