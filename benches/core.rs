@@ -50,6 +50,8 @@ fn params() -> Params {
         context_window: None,
         timers: Timers::HOSTED,
         credentials: 0,
+        continues: false,
+        resumes: false,
         fallback: false,
         continues: false,
         resumes: false,
