@@ -123,6 +123,9 @@ impl Client {
 
     /// The output of `attempt` and later ones is void: those that were previewed, in order.
     pub fn void_from(&mut self, attempt: u32) -> Vec<u32> {
+        // Blocks that were void before have resets of their own.
+        self.blocks
+            .retain(|block| block.void || block.attempt < attempt);
         let mut voided = Vec::new();
         for preview in &mut self.previews {
             if preview.attempt >= attempt && !std::mem::replace(&mut preview.void, true) {

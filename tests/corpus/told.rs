@@ -57,7 +57,12 @@ impl From<Event<'_>> for Told {
                     Delta::Text(text)
                     | Delta::Reasoning(text)
                     | Delta::Refusal(text)
-                    | Delta::ToolArguments { fragment: text, .. } => text.to_owned(),
+                    | Delta::ToolArguments { fragment: text, .. }
+                    | Delta::ReasoningSignature(text) => text.to_owned(),
+                    Delta::NativeBlock(json) => {
+                        let value: serde_json::Value = serde_json::from_str(json).expect("JSON");
+                        value.to_string()
+                    }
                     other => unreachable!("no snapshot is {other:?}"),
                 },
             ),

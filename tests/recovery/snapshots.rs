@@ -328,6 +328,22 @@ fn a_failure_after_a_block_was_reset_voids_the_attempt() {
 }
 
 #[test]
+fn a_block_of_an_attempt_that_is_void_already_is_not_reset_again() {
+    let mut script = streamed(Delivery::Preview);
+    script.fail(reset());
+    script.next_send();
+    script.open();
+    block(&mut script, 7, BlockKind::Text);
+    script.text("Hallo");
+    let before = script.frames.len();
+    whole(&mut script, 7, Delta::Text("Hello"));
+    assert_eq!(
+        script.told()[before..],
+        ["reset 2.0 corrupt", "delta 2.0 \"Hello\""]
+    );
+}
+
+#[test]
 fn a_block_that_two_attempts_previewed_is_reset_in_both() {
     let mut script = Script::start(params_with(1, |params| {
         change_targets(params, |target| target.resumes = true);
