@@ -6,26 +6,17 @@
 use std::{collections::VecDeque, time::Duration};
 
 use super::{Time, commit::PartCursor};
-use crate::proto::{Committed, Delivery, generate_response::Frame};
+use crate::proto::{Committed, Delivery, delta::Content, generate_response::Frame};
 
-/// The sequence numbers at which an attempt was previewed.
+/// What was shown of one block of an attempt, or of its native events.
 #[derive(Clone, Copy, Debug)]
-struct Preview {
+struct Shown {
     attempt: u32,
+    /// `None`: native events.
+    block: Option<u32>,
+    /// The sequence number of the first delta.
     first: u64,
     /// It is void, whether the client knows it or not.
-    void: bool,
-    /// When its reset was given, if it is void.
-    reset: Option<u64>,
-}
-
-/// The sequence numbers at which a block of an attempt was previewed.
-#[derive(Clone, Copy, Debug)]
-struct BlockPreview {
-    attempt: u32,
-    block: u32,
-    first: u64,
-    /// It is void alone, while its attempt goes on.
     void: bool,
     /// When its reset was given, if it is void.
     reset: Option<u64>,
@@ -62,8 +53,7 @@ pub struct Client {
     pub delivery: Delivery,
     control: VecDeque<Queued>,
     sequence: u64,
-    previews: Vec<Preview>,
-    blocks: Vec<BlockPreview>,
+    shown: Vec<Shown>,
     /// How far it has the final message.
     pub parts: PartCursor,
     /// Whether it has the terminal frame.
@@ -83,8 +73,7 @@ impl Client {
             delivery,
             control: VecDeque::new(),
             sequence: 0,
-            previews: Vec::new(),
-            blocks: Vec::new(),
+            shown: Vec::new(),
             parts: PartCursor::default(),
             done: false,
             idle_since: None,
@@ -121,35 +110,32 @@ impl Client {
         }
     }
 
-    /// The output of `attempt` and later ones is void: those that were previewed, in order.
+    /// The output of `attempt` and later ones is void: those of which some was shown, in order.
     pub fn void_from(&mut self, attempt: u32) -> Vec<u32> {
-        // Blocks that were void before have resets of their own.
-        self.blocks
-            .retain(|block| block.void || block.attempt < attempt);
-        let mut voided = Vec::new();
-        for preview in &mut self.previews {
-            if preview.attempt >= attempt && !std::mem::replace(&mut preview.void, true) {
-                voided.push(preview.attempt);
-            }
-        }
-        voided
+        self.void(|shown| shown.attempt >= attempt)
     }
 
-    /// What was previewed of `block` is void, in whichever attempts it was.
+    /// What was shown of `block` is void: the attempts of which it was.
     pub fn void_block(&mut self, block: u32) -> Vec<u32> {
-        let living = |preview: &&mut BlockPreview| preview.block == block && !preview.void;
+        self.void(|shown| shown.block == Some(block))
+    }
+
+    fn void(&mut self, which: impl Fn(&Shown) -> bool) -> Vec<u32> {
         let mut voided = Vec::new();
-        for preview in self.blocks.iter_mut().filter(living) {
-            preview.void = true;
-            voided.push(preview.attempt);
+        for shown in &mut self.shown {
+            if which(shown) && !std::mem::replace(&mut shown.void, true) {
+                voided.push(shown.attempt);
+            }
         }
+        voided.sort_unstable();
+        voided.dedup();
         voided
     }
 
     /// Whether it holds output of `attempt` or later ones that is not void.
     pub fn has_preview_from(&self, attempt: u32) -> bool {
-        let living = |preview: &Preview| preview.attempt >= attempt && !preview.void;
-        self.previews.iter().any(living)
+        let living = |shown: &Shown| shown.attempt >= attempt && !shown.void;
+        self.shown.iter().any(living)
     }
 
     /// Queues a confirmation of effects, or widens the one that is queued.
@@ -199,29 +185,17 @@ impl Client {
         self.sequence += 1;
         match frame {
             Frame::Delta(delta) => {
-                let known = self.previews.last().map(|preview| preview.attempt);
-                if known != Some(delta.attempt) {
-                    self.previews.push(Preview {
-                        attempt: delta.attempt,
-                        first: self.sequence,
-                        void: false,
-                        reset: None,
-                    });
-                }
-                self.note_block(delta.attempt, delta.block);
-            }
-            Frame::PreviewReset(reset) if reset.blocks.is_empty() => {
-                for preview in &mut self.previews {
-                    if preview.attempt == reset.attempt {
-                        preview.reset = Some(self.sequence);
-                    }
-                }
+                let native = matches!(delta.content, Some(Content::NativeEvent(_)));
+                self.note(delta.attempt, (!native).then_some(delta.block));
             }
             Frame::PreviewReset(reset) => {
-                for preview in &mut self.blocks {
-                    let named = preview.void && reset.blocks.contains(&preview.block);
-                    if named && preview.attempt == reset.attempt {
-                        preview.reset.get_or_insert(self.sequence);
+                for shown in &mut self.shown {
+                    let named = reset.blocks.is_empty()
+                        || shown
+                            .block
+                            .is_some_and(|block| reset.blocks.contains(&block));
+                    if shown.void && named && shown.attempt == reset.attempt {
+                        shown.reset.get_or_insert(self.sequence);
                     }
                 }
             }
@@ -230,13 +204,11 @@ impl Client {
         self.sequence
     }
 
-    fn note_block(&mut self, attempt: u32, block: u32) {
-        let same = |preview: &BlockPreview| {
-            preview.attempt == attempt && preview.block == block && !preview.void
-        };
+    fn note(&mut self, attempt: u32, block: Option<u32>) {
+        let known = |shown: &Shown| shown.attempt == attempt && shown.block == block && !shown.void;
         // The newest block is nearly always the one that is given.
-        if !self.blocks.iter().rev().any(same) {
-            self.blocks.push(BlockPreview {
+        if !self.shown.iter().rev().any(known) {
+            self.shown.push(Shown {
                 attempt,
                 block,
                 first: self.sequence,
@@ -251,21 +223,11 @@ impl Client {
         if through_sequence == 0 || through_sequence > self.sequence {
             return Claim::Unsent;
         }
-        let seen = |p: &&Preview| {
-            p.first <= through_sequence && p.reset.is_none_or(|reset| through_sequence < reset)
+        let seen = |shown: &&Shown| {
+            let known = shown.reset.is_some_and(|reset| through_sequence >= reset);
+            shown.first <= through_sequence && !known
         };
-        let acted_on_void = self.blocks.iter().any(|block| {
-            let seen = block.reset.is_none_or(|reset| through_sequence < reset);
-            block.void && block.first <= through_sequence && seen
-        });
-        if acted_on_void {
-            return Claim::Void;
-        }
-        let acted_on = self
-            .previews
-            .iter()
-            .filter(seen)
-            .map(|preview| preview.void);
+        let acted_on = self.shown.iter().filter(seen).map(|shown| shown.void);
         match acted_on.reduce(|any, void| any | void) {
             None => Claim::Nothing,
             Some(true) => Claim::Void,

@@ -344,6 +344,31 @@ fn a_block_of_an_attempt_that_is_void_already_is_not_reset_again() {
 }
 
 #[test]
+fn an_attempt_of_which_nothing_is_left_is_not_reset() {
+    let mut script = Script::start(params(1));
+    script.open();
+    block(&mut script, 7, BlockKind::Text);
+    script.text("Hallo");
+    script.reads = false;
+    whole(&mut script, 7, Delta::Text("Hello"));
+    script.fail(reset());
+    script.read();
+    assert_eq!(
+        script.told()[2..],
+        [
+            "delta 1.0 \"Hallo\"",
+            "reset 1.0 corrupt",
+            "waiting backoff 1s"
+        ]
+    );
+    // What the client acts on now, it knows to be void.
+    let seen = script.sequence();
+    script.effects(seen);
+    script.read();
+    assert_eq!(script.last(), format!("confirmed through {seen}"));
+}
+
+#[test]
 fn a_block_that_two_attempts_previewed_is_reset_in_both() {
     let mut script = Script::start(params_with(1, |params| {
         change_targets(params, |target| target.resumes = true);
