@@ -19,6 +19,11 @@
 //! | 5 malformed calls fail | * `message::malformed_arguments_fail_and_are_never_repaired` |
 //! | 6 effects stop replay | * `effects::after_effects_nothing_restarts` |
 //! | 6 effects on void output end it | * `effects::effects_on_void_output_end_the_next_attempt_and_keep_the_verdict` |
+//! | 6 effects on a block that is void end it | * `snapshots::effects_on_a_block_that_is_void_end_the_generation` |
+//! | 6 after effects the deltas stand | * `snapshots::after_effects_the_deltas_stand_also_for_another_client` |
+//! | 3 without resets the deltas stand | * `snapshots::without_a_reset_protocol_the_deltas_stand` |
+//! | 3 a snapshot that differs is reset first | * `snapshots::one_that_differs_wins_and_its_block_alone_is_reset_and_given_again` |
+//! | 3 a difference is told | * `snapshots::what_was_not_delivered_is_replaced_in_silence` |
 //! | 7 one terminal frame | * the harness: a frame after the terminal one |
 //! | 7 late events are fenced | * `bounded::late_signals_of_an_ended_attempt_are_not_heard` |
 //! | 7 a scope is left | `scopes::every_way_to_end_leaves_the_scope` |
