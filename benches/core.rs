@@ -53,8 +53,6 @@ fn params() -> Params {
         continues: false,
         resumes: false,
         fallback: false,
-        continues: false,
-        resumes: false,
     };
     Params {
         id: "g1".into(),
