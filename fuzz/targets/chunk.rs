@@ -1,10 +1,7 @@
 //! Any bytes as the stream of each protocol: the same events however they arrive, and nothing after the
 //! end.
 
-use redrive::protocol::{Decoder, DecoderOptions, Event, Protocol, Terminal, adapter::adapter};
-
-/// The protocols of event streams.
-const PROTOCOLS: [Protocol; 2] = [Protocol::OpenaiChat, Protocol::AnthropicMessages];
+use redrive::protocol::{Decoder, DecoderOptions, Event, Terminal, adapter::ADAPTERS};
 
 /// The first byte says how long reads are, the rest is the body: as it is, and as the data of events,
 /// one a line.
@@ -17,14 +14,14 @@ pub fn run(data: &[u8]) {
         .flat_map(|line| [b"data: ".as_slice(), line, b"\n\n"].concat())
         .collect();
     for body in [body, &events] {
-        for protocol in PROTOCOLS {
+        for (.., adapter) in ADAPTERS {
             for terminal in [Terminal::FinishReason, Terminal::DoneSentinel] {
                 let decoder = || {
                     let options = DecoderOptions {
                         terminal,
                         ..DecoderOptions::default()
                     };
-                    adapter(protocol).map(|adapter| adapter.decoder(options))
+                    adapter.decoder(options)
                 };
                 let whole = told(decoder(), std::iter::once(body));
                 let pieces = told(decoder(), body.chunks(1 + usize::from(length)));
@@ -34,13 +31,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn told<'b>(
-    decoder: Option<Box<dyn Decoder>>,
-    reads: impl Iterator<Item = &'b [u8]>,
-) -> Vec<String> {
-    let Some(mut decoder) = decoder else {
-        return Vec::new();
-    };
+fn told<'b>(mut decoder: Box<dyn Decoder>, reads: impl Iterator<Item = &'b [u8]>) -> Vec<String> {
     let mut told = Vec::new();
     let mut is_over = false;
     let mut keep = |event: Event<'_>| {

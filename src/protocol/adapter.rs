@@ -44,6 +44,12 @@ pub trait Adapter: Send + Sync {
         None
     }
 
+    /// The hosts of those vendors that speak the protocol themselves; `*` stands for an account or a
+    /// region. Providers there have the hosted profile unless another is set.
+    fn vendor_hosts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Asks for the rest of a stored response, after `sequence`. `None` where none is stored.
     fn resumption(&self, response_id: &str, sequence: u64) -> Option<AdapterRequest> {
         let (_, _) = (response_id, sequence);
@@ -51,16 +57,25 @@ pub trait Adapter: Send + Sync {
     }
 }
 
+/// The protocols that are built, with their names in the configuration and on the command line.
+pub const ADAPTERS: &[(Protocol, &str, &dyn Adapter)] = &[
+    (Protocol::OpenaiChat, "openai_chat", &OpenaiChat),
+    (
+        Protocol::OpenaiResponses,
+        "openai_responses",
+        &OpenaiResponses,
+    ),
+    (
+        Protocol::AnthropicMessages,
+        "anthropic_messages",
+        &AnthropicMessages,
+    ),
+];
+
 /// The adapter of `protocol`; `None` where it is not built yet or unspecified.
 pub fn adapter(protocol: Protocol) -> Option<&'static dyn Adapter> {
-    match protocol {
-        Protocol::OpenaiChat => Some(&OpenaiChat),
-        Protocol::OpenaiResponses => Some(&OpenaiResponses),
-        Protocol::AnthropicMessages => Some(&AnthropicMessages),
-        Protocol::Unspecified | Protocol::Gemini | Protocol::BedrockConverse | Protocol::Ollama => {
-            None
-        }
-    }
+    let built = ADAPTERS.iter().find(|(built, ..)| *built == protocol);
+    built.map(|(.., adapter)| *adapter)
 }
 
 /// Whether an answer can be continued at all in this protocol and dialect.
@@ -217,19 +232,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn these_are_built() {
-        let built = (0..=6)
-            .filter_map(|number| Protocol::try_from(number).ok())
-            .filter(|protocol| adapter(*protocol).is_some())
-            .collect::<Vec<_>>();
-        assert_eq!(
-            built,
-            [
-                Protocol::OpenaiChat,
-                Protocol::OpenaiResponses,
-                Protocol::AnthropicMessages
-            ]
-        );
+    fn protocols_have_the_names_of_the_contract() {
+        for (protocol, name, _) in ADAPTERS {
+            let contract = format!("PROTOCOL_{}", name.to_ascii_uppercase());
+            assert_eq!(contract, protocol.as_str_name());
+        }
     }
 
     #[test]

@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use tokio::{
     signal::unix::{self, Signal, SignalKind},
     time,
@@ -20,7 +23,10 @@ use tokio::{
 use tonic::Status;
 
 use super::INTERRUPTED;
-use crate::proto::{Delivery, Protocol, generate_request, generate_response::Frame};
+use crate::{
+    proto::{Delivery, Protocol, generate_request, generate_response::Frame},
+    protocol::adapter::ADAPTERS,
+};
 use client::Stream;
 use output::Output;
 
@@ -71,8 +77,8 @@ pub struct GenerateArgs {
     pub file: Option<PathBuf>,
 
     /// What the file is written in
-    #[arg(long, value_enum, default_value_t = Spoken::OpenaiChat)]
-    pub protocol: Spoken,
+    #[arg(long, value_name = "NAME", default_value = "openai_chat", value_parser = protocols())]
+    pub protocol: Protocol,
 
     /// The system prompt
     #[arg(long, value_name = "TEXT")]
@@ -127,23 +133,13 @@ pub struct GenerateArgs {
     pub json: bool,
 }
 
-/// A provider's protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum Spoken {
-    /// OpenAI Chat Completions
-    OpenaiChat,
-    /// Anthropic Messages
-    AnthropicMessages,
-}
-
-impl From<Spoken> for Protocol {
-    fn from(spoken: Spoken) -> Self {
-        match spoken {
-            Spoken::OpenaiChat => Self::OpenaiChat,
-            Spoken::AnthropicMessages => Self::AnthropicMessages,
-        }
-    }
+/// Reads the name of a protocol that is built.
+fn protocols() -> impl TypedValueParser<Value = Protocol> {
+    let names = ADAPTERS.iter().map(|(_, name, _)| *name);
+    PossibleValuesParser::new(names).map(|chosen| {
+        let named = ADAPTERS.iter().find(|(_, name, _)| *name == chosen);
+        named.map_or(Protocol::Unspecified, |(protocol, ..)| *protocol)
+    })
 }
 
 /// What is shown before it is final.

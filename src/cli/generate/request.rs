@@ -8,8 +8,8 @@ use std::{
 
 use super::GenerateArgs;
 use crate::proto::{
-    Attach, Conversation, Delivery, Message, NativeBody, Part, Protocol, RecoveryOptions, Role,
-    Sampling, Start, generate_request::Frame, part, start::Input,
+    Attach, Conversation, Delivery, Message, NativeBody, Part, RecoveryOptions, Role, Sampling,
+    Start, generate_request::Frame, part, start::Input,
 };
 
 /// The largest prompt or file, in bytes. Fixed; the sidecar's `listen.max_request_bytes` is smaller
@@ -33,7 +33,7 @@ pub(super) fn first_frame(
     }
     let content = match &args.file {
         Some(path) => Input::Native(NativeBody {
-            protocol: Protocol::from(args.protocol).into(),
+            protocol: args.protocol.into(),
             json: file(path, input)?.into(),
         }),
         None => Input::Conversation(conversation(args, input, is_terminal)?),
@@ -132,6 +132,7 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
+    use crate::proto::Protocol;
 
     fn parse(words: &[&str]) -> Result<GenerateArgs, clap::Error> {
         let command = Cli::try_parse_from(["redrive", "generate"].iter().chain(words))?.command;

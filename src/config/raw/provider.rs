@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{route::Profile, secret::Secret};
-use crate::{config::value::Count, protocol};
+use crate::{
+    config::value::Count,
+    protocol::{self, adapter::ADAPTERS},
+};
 
 /// Where a provider is, what it speaks, and with which credentials.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -46,6 +50,7 @@ pub(in crate::config) struct Provider {
 /// What a provider speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(transform = only_built)]
 pub(in crate::config) enum Protocol {
     /// OpenAI Chat Completions.
     #[default]
@@ -54,15 +59,37 @@ pub(in crate::config) enum Protocol {
     OpenaiResponses,
     /// Anthropic Messages.
     AnthropicMessages,
-    /// Gemini: later.
-    #[schemars(skip)]
+    /// Gemini.
     Gemini,
-    /// Bedrock ConverseStream: later.
-    #[schemars(skip)]
+    /// Bedrock ConverseStream.
     BedrockConverse,
-    /// Ollama's own: later.
-    #[schemars(skip)]
+    /// Ollama's own.
     Ollama,
+}
+
+impl Protocol {
+    /// As the contract has it.
+    pub(in crate::config) fn of_contract(self) -> protocol::Protocol {
+        match self {
+            Self::OpenaiChat => protocol::Protocol::OpenaiChat,
+            Self::OpenaiResponses => protocol::Protocol::OpenaiResponses,
+            Self::AnthropicMessages => protocol::Protocol::AnthropicMessages,
+            Self::Gemini => protocol::Protocol::Gemini,
+            Self::BedrockConverse => protocol::Protocol::BedrockConverse,
+            Self::Ollama => protocol::Protocol::Ollama,
+        }
+    }
+}
+
+/// Leaves the names of protocols that are not built out of the schema.
+fn only_built(schema: &mut Schema) {
+    let built = |choice: &Value| {
+        let mut built = ADAPTERS.iter();
+        built.any(|(_, name, _)| choice["const"] == *name)
+    };
+    if let Some(Value::Array(choices)) = schema.get_mut("oneOf") {
+        choices.retain(built);
+    }
 }
 
 /// Deviations of a server from its protocol.

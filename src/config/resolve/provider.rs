@@ -133,16 +133,14 @@ impl Resolver<'_> {
     }
 
     fn protocol(&mut self, at: &Path, raw: raw::Protocol) -> Option<Protocol> {
-        let later = match raw {
-            raw::Protocol::OpenaiChat => return Some(Protocol::OpenaiChat),
-            raw::Protocol::AnthropicMessages => return Some(Protocol::AnthropicMessages),
-            raw::Protocol::OpenaiResponses => return Some(Protocol::OpenaiResponses),
-            raw::Protocol::Gemini => "gemini",
-            raw::Protocol::BedrockConverse => "bedrock_converse",
-            raw::Protocol::Ollama => "ollama",
-        };
-        self.later(at, later);
-        None
+        let protocol = raw.of_contract();
+        if adapter::adapter(protocol).is_none() {
+            let name = protocol.as_str_name();
+            let name = name.strip_prefix("PROTOCOL_").unwrap_or(name);
+            self.later(at, &name.to_ascii_lowercase());
+            return None;
+        }
+        Some(protocol)
     }
 
     fn base_url(&mut self, at: &Path, text: Option<&str>) -> Option<Uri> {

@@ -77,6 +77,10 @@ impl Adapter for AnthropicMessages {
         Ok(())
     }
 
+    fn vendor_hosts(&self) -> &'static [&'static str] {
+        &["api.anthropic.com"]
+    }
+
     fn decoder(&self, options: DecoderOptions) -> Box<dyn Decoder> {
         Box::new(super::Decoder::new(options))
     }

@@ -4,6 +4,7 @@
 
 mod decode;
 mod dialect;
+mod hosts;
 mod request;
 
 pub use decode::Decoder;

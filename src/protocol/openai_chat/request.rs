@@ -13,6 +13,7 @@ use http::{
 };
 
 use super::dialect::{CredentialHeader, Settings};
+use super::hosts::VENDOR_HOSTS;
 use crate::protocol::{
     Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
@@ -66,6 +67,10 @@ impl Adapter for OpenaiChat {
         value.set_sensitive(true);
         headers.insert(name, value);
         Ok(())
+    }
+
+    fn vendor_hosts(&self) -> &'static [&'static str] {
+        VENDOR_HOSTS
     }
 
     fn decoder(&self, options: DecoderOptions) -> Box<dyn Decoder> {
