@@ -94,7 +94,7 @@ proptest! {
 fn random_events_reach_every_kind_of_end() {
     let mut runner = TestRunner::deterministic();
     let mut reached: BTreeMap<&str, u32> = BTreeMap::new();
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         let params = circumstances().new_tree(&mut runner).unwrap().current();
         let events = ops().new_tree(&mut runner).unwrap().current();
         let retries = if events.len().is_multiple_of(4) {
