@@ -69,7 +69,8 @@ impl Generation {
     ///
     /// Its verdict is the last one: of the last attempt that was made, or of what ended the
     /// generation from outside. What came between attempts and was none (a full queue, a deadline, a
-    /// spent allowance) is told by `stopped_by` and does not mask it; the ledger has them all.
+    /// spent allowance) is told by `stopped_by` and does not mask it, nor does a fallback's own refusal
+    /// mask what another target had said; the ledger has them all.
     pub(super) fn end_failed(
         &mut self,
         now: Time,
@@ -80,6 +81,7 @@ impl Generation {
         // What a verified continuation fixed was committed; all else is void.
         let fixed = self.sequel.take().map_or(0, |sequel| sequel.fixed_below);
         self.ledger.void_from(fixed);
+        let failure = self.ledger.verdict_of_all(failure);
         let (attempt, target) = self.ledger.attribute(&failure);
         let verdict = ledger::verdict(&failure, attempt, target);
         let waited = self.take_waited(now);

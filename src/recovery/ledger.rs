@@ -41,8 +41,8 @@ pub struct Entry {
     pub waited: Waited,
     /// It failed, but its output stays: another attempt goes on with it.
     pub kept: bool,
-    /// It was to go on with output that another attempt left, and the target refused: its verdict is
-    /// not the generation's.
+    /// It was to go on with output that another attempt left, and the target refused; or a fallback
+    /// refused, and another target's verdict was there before. Its verdict is not the generation's.
     pub refused: bool,
 }
 
@@ -127,6 +127,25 @@ impl Ledger {
     pub fn last_failure(&self) -> Option<&Failure> {
         let own = self.entries.iter().rev().filter(|e| !e.refused);
         own.filter_map(|e| e.failure.as_ref()).next()
+    }
+
+    /// The newest attempt's verdict is not the generation's, if there is another one before it.
+    pub fn yield_to_earlier(&mut self) {
+        let mut newest_first = self.entries.iter_mut().rev();
+        if let Some(newest) = newest_first.next() {
+            newest.refused |= newest_first.any(|e| e.failure.is_some() && !e.refused);
+        }
+    }
+
+    /// The verdict of the generation that `failure` ends: its own, unless it is the refusal of an
+    /// attempt whose verdict is not the generation's.
+    pub fn verdict_of_all(&self, failure: Failure) -> Failure {
+        let newest = self.entries.last();
+        let refusal = newest.is_some_and(|e| e.refused && e.failure.as_ref() == Some(&failure));
+        match self.last_failure() {
+            Some(own) if refusal => own.clone(),
+            _ => failure,
+        }
     }
 
     /// Another attempt goes on with the output of `attempt`.

@@ -32,9 +32,33 @@ impl Generation {
         if self.is_refusal(&failure) {
             return self.refused(now, &failure, commons);
         }
+        if self.is_fallbacks_own(&failure) {
+            self.ledger.yield_to_earlier();
+        }
         let recovery_ends = self.same_place.failed(failure.class, place);
         self.hold(now, &failure, commons);
         self.go_on_after(now, failure, recovery_ends, commons);
+    }
+
+    /// Whether the target of the last attempt is a fallback, and refuses for reasons that the targets
+    /// before it did not have.
+    fn is_fallbacks_own(&self, failure: &Failure) -> bool {
+        let refuses = match failure.class {
+            Class::Auth
+            | Class::Permission
+            | Class::NotFound
+            | Class::InvalidRequest
+            | Class::ContextOverflow
+            | Class::RedirectRefused
+            | Class::QuotaExhausted => true,
+            Class::Transport => !failure.retryable,
+            _ => false,
+        };
+        refuses
+            && self
+                .itinerary
+                .current()
+                .is_some_and(|target| target.fallback)
     }
 
     /// Stops or tries again, because of `failure`.

@@ -1,6 +1,7 @@
 //! Targets, credentials and circuits: where the next attempt goes.
 
 use redrive::{
+    proto::StoppedBy,
     recovery::{Event, Params},
     verdict::{Class, Failure, Origin, Stage},
 };
@@ -397,4 +398,72 @@ fn a_refusal_that_proves_the_target_alive_closes_its_circuit() {
     let mut probe = Script::start_at(at(30), params(2), &commons);
     fail_sent(&mut probe, provider(Class::InvalidRequest));
     assert_eq!(Script::start_at(at(31), params(2), &commons).visited(), [0]);
+}
+
+/// What a generation ended with: the class and target of its verdict, and what stopped it.
+fn end(script: &mut Script) -> (Class, String, StoppedBy) {
+    let failed = script.generation.failed().expect("it failed");
+    let verdict = failed.verdict.as_ref().unwrap();
+    (verdict.class(), verdict.target.clone(), failed.stopped_by())
+}
+
+#[test]
+fn a_fallbacks_own_refusal_does_not_mask_what_happened_before_it() {
+    for refusal in [
+        Class::Auth,
+        Class::Permission,
+        Class::NotFound,
+        Class::QuotaExhausted,
+        Class::ContextOverflow,
+        Class::InvalidRequest,
+    ] {
+        let params = params_with(2, |params| params.policy.max_attempts = 3);
+        let mut script = Script::start(params);
+        for _ in 0..2 {
+            fail_sent(&mut script, provider(Class::ProviderInternal));
+            script.pass(s(9));
+        }
+        fail_sent(&mut script, provider(refusal));
+        let (class, target, _) = end(&mut script);
+        let told = (class, target.as_str());
+        assert_eq!(told, (Class::ProviderInternal, "a/m"), "{refusal:?}");
+        let ledger = script.generation.account();
+        let last = ledger.entries.last().unwrap().verdict.as_ref().unwrap();
+        assert_eq!(last.class(), refusal, "the ledger has it");
+    }
+}
+
+#[test]
+fn what_a_fallback_says_of_the_content_or_for_a_while_is_told() {
+    for class in [Class::ContentFiltered, Class::RateLimited, Class::Stall] {
+        let params = params_with(2, |params| params.policy.max_attempts = 3);
+        let mut script = Script::start(params);
+        for _ in 0..2 {
+            fail_sent(&mut script, provider(Class::ProviderInternal));
+            script.pass(s(9));
+        }
+        fail_sent(&mut script, provider(class));
+        let (told, target, _) = end(&mut script);
+        assert_eq!((told, target.as_str()), (class, "b/m"));
+    }
+}
+
+#[test]
+fn the_first_targets_refusal_is_told_although_a_fallback_refuses_too() {
+    let mut script = Script::start(params(2));
+    fail_sent(&mut script, provider(Class::Auth));
+    fail_sent(&mut script, provider(Class::NotFound));
+    let (class, target, stopped_by) = end(&mut script);
+    assert_eq!((class, target.as_str()), (Class::Auth, "a/m"));
+    assert_eq!(stopped_by, StoppedBy::NotRetryable);
+}
+
+#[test]
+fn a_fallbacks_refusal_is_told_if_nothing_happened_before_it() {
+    let mut params = params(2);
+    params.targets = params.targets[1..].into();
+    let mut script = Script::start(params);
+    fail_sent(&mut script, provider(Class::Auth));
+    let (class, target, _) = end(&mut script);
+    assert_eq!((class, target.as_str()), (Class::Auth, "b/m"));
 }
