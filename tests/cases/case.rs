@@ -16,8 +16,7 @@ pub struct Line {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Case {
     pub id: String,
-    /// What the provider speaks, where it matters.
-    #[serde(default)]
+    /// What the provider speaks, or another name where that does not matter.
     pub protocol: String,
     pub input: Input,
     #[serde(default)]
@@ -41,6 +40,20 @@ pub struct Input {
     pub assert_request: AssertRequest,
     #[serde(default)]
     pub otel: Option<Value>,
+    #[serde(default, rename = "clock")]
+    _clock: Vec<Suspend>,
+}
+
+/// The machine sleeps. Nothing is played for it: the monotonic clock stands still meanwhile, so all
+/// that the sidecar can notice is a provider that is silent afterwards. (A process that is stopped
+/// would be something else: its clock goes on, and its deadline passes.)
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suspend {
+    #[serde(rename = "at_ms")]
+    _at_ms: u64,
+    #[serde(rename = "suspend_ms")]
+    _suspend_ms: u64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -160,7 +160,7 @@ async fn open(
 ) -> Streaming<GenerateResponse> {
     let native = NativeBody {
         protocol: names::protocol(&case.protocol).0.into(),
-        json: body_of(index).into(),
+        json: body_of(case, index).into(),
     };
     let start = Start {
         route: "case".to_owned(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use redrive::proto::{
-    Committed, Part, StoppedBy, committed, delta::Content, generate_response::Frame, part,
+    Committed, Part, StoppedBy, committed::Flag, delta::Content, generate_response::Frame, part,
 };
 use serde_json::Value;
 use tonic::Code;
@@ -213,7 +213,10 @@ fn message(value: &Value, committed: &Committed) -> Vec<String> {
             "tool_calls",
             "usage",
             "incomplete_tool_calls",
+            "withheld_tool_calls",
             "empty_completion",
+            "continuation_required",
+            "raw_finish",
             // How many frames the message came in is checked with the frames.
             "chunked",
         ],
@@ -234,9 +237,15 @@ fn message(value: &Value, committed: &Committed) -> Vec<String> {
             format!("committed the reasoning {}", brief(&seen)),
         );
     }
-    let finish = names::finish(value["finish"].as_str().unwrap());
+    let native = value["raw_finish"].as_str();
+    let finish = names::finish(value["finish"].as_str().unwrap(), native);
     let seen = committed.finish_reason();
     expect(seen == finish, format!("finish {seen:?}, not {finish:?}"));
+    let seen = &committed.native_finish_reason;
+    expect(
+        native.is_none_or(|native| native == seen),
+        format!("native finish {seen:?}, not {native:?}"),
+    );
     let calls = calls(&committed.message);
     let wanted = value["tool_calls"].as_array().unwrap();
     let same = calls.len() == wanted.len()
@@ -246,14 +255,27 @@ fn message(value: &Value, committed: &Committed) -> Vec<String> {
             .all(|(wanted, call)| is_call(wanted, call));
     expect(same, format!("tool calls {calls:?}, not {wanted:?}"));
     let withheld = committed.withheld_tool_calls.len() as u64;
-    let wanted = value["incomplete_tool_calls"].as_u64().unwrap_or(0);
+    let wanted: u64 = ["incomplete_tool_calls", "withheld_tool_calls"]
+        .map(|field| value[field].as_u64().unwrap_or(0))
+        .iter()
+        .sum();
     expect(
         withheld == wanted,
         format!("{withheld} calls are withheld, not {wanted}"),
     );
-    let empty = committed.flags().any(|flag| flag == committed::Flag::Empty);
-    if let Some(wanted) = value["empty_completion"].as_bool() {
-        expect(empty == wanted, format!("empty: {empty}"));
+    for (flag, wanted) in [
+        (Flag::Empty, value["empty_completion"].as_bool()),
+        (Flag::ToolCallsWithheld, Some(wanted > 0)),
+        (
+            Flag::ContinuationRequired,
+            Some(value["continuation_required"] == true),
+        ),
+    ] {
+        let told = committed.flags().any(|told| told == flag);
+        expect(
+            wanted.is_none_or(|wanted| wanted == told),
+            format!("flag {flag:?}: {told}"),
+        );
     }
     if value["usage"].is_object() {
         let seen = committed.usage.unwrap_or_default();
@@ -316,6 +338,7 @@ fn failure(value: &Value, call: &Call) -> Vec<String> {
     let wanted = match value["by"].as_str() {
         _ if exhausted => Some(StoppedBy::Allowance),
         Some("wait_exceeds_deadline") => Some(StoppedBy::WaitTooLong),
+        Some("x-should-retry") => Some(StoppedBy::NotRetryable),
         Some(other) => panic!("stopped by {other}"),
         None => None,
     };

@@ -26,14 +26,21 @@ pub fn class(name: &str) -> Class {
 /// The protocol that a case means, and its name in the configuration.
 pub fn protocol(name: &str) -> (Protocol, &'static str) {
     match name {
+        // Some are about the transport or the client, and are written in this one.
+        "openai_chat" | "any" | "grpc" | "http2" => (Protocol::OpenaiChat, "openai_chat"),
         "openai_responses" => (Protocol::OpenaiResponses, "openai_responses"),
-        // The others are about the transport, and are written in this one.
-        _ => (Protocol::OpenaiChat, "openai_chat"),
+        "anthropic" => (Protocol::AnthropicMessages, "anthropic_messages"),
+        other => panic!("protocol {other} is not built"),
     }
 }
 
-/// The finish reason that a case means.
-pub fn finish(name: &str) -> FinishReason {
+/// The finish reason that a case means. The contract has finer words for what some providers say.
+pub fn finish(name: &str, native: Option<&str>) -> FinishReason {
+    let name = match (name, native) {
+        ("content_filter", Some("refusal")) => "refusal",
+        ("other", Some("pause_turn")) => "pause",
+        (name, _) => name,
+    };
     let full = format!("FINISH_REASON_{}", name.to_uppercase());
     FinishReason::from_str_name(&full).unwrap_or_else(|| panic!("{name:?} is no finish reason"))
 }

@@ -5,11 +5,15 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use redrive::simulator::{
-    After, Asked, Choose, Chosen, ConnectFault, Options, Playlist, Received, Script, Simulator,
+use redrive::{
+    proto::Protocol,
+    simulator::{
+        After, Asked, Choose, Chosen, ConnectFault, Options, Playlist, Received, Script, Simulator,
+    },
 };
+use serde_json::json;
 
-use crate::case::Case;
+use crate::{case::Case, names};
 
 /// Scripts in the order of arrival, whoever asks.
 struct InOrder {
@@ -88,14 +92,19 @@ pub fn call_of(request: &Received) -> Option<usize> {
     rest.split_once(']')?.0.parse().ok()
 }
 
-/// What a call asks for.
-pub fn body_of(call: usize) -> Vec<u8> {
-    let prompt = format!("hi [call:{call}]");
-    let body = serde_json::json!({
-        "model": "m",
-        "messages": [{"role": "user", "content": prompt}],
-        "stream": true,
-        "stream_options": {"include_usage": true},
-    });
+/// What a call asks for, in the protocol of the case.
+pub fn body_of(case: &Case, call: usize) -> Vec<u8> {
+    let messages = json!([{"role": "user", "content": format!("hi [call:{call}]")}]);
+    let (protocol, _) = names::protocol(&case.protocol);
+    let mut body = match protocol {
+        Protocol::OpenaiChat => {
+            json!({"messages": messages, "stream_options": {"include_usage": true}})
+        }
+        Protocol::OpenaiResponses => json!({"input": messages}),
+        Protocol::AnthropicMessages => json!({"messages": messages, "max_tokens": 1024}),
+        other => panic!("a body of {other:?}"),
+    };
+    body["model"] = json!("m");
+    body["stream"] = json!(true);
     body.to_string().into_bytes()
 }

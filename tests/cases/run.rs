@@ -207,19 +207,9 @@ async fn play_all(cases: Vec<Case>, at_once: usize) -> Vec<(String, Duration, Ve
 /// A comparison that lets a wrong outcome pass would prove nothing: each of these changes is noticed.
 #[tokio::test]
 async fn a_wrong_outcome_does_not_pass() {
-    let line = case::all()
-        .into_iter()
-        .find(|line| line.id == "C027")
-        .unwrap();
-    let (outcome, found) = play(&line.case()).await;
+    let again = || case_of("C027");
+    let (outcome, found) = play(&again()).await;
     assert_eq!(found, Vec::<String>::new());
-    let again = || {
-        case::all()
-            .into_iter()
-            .find(|line| line.id == "C027")
-            .unwrap()
-            .case()
-    };
 
     let changed = |change: fn(&mut Case)| {
         let mut case = again();
@@ -272,14 +262,90 @@ async fn a_wrong_outcome_does_not_pass() {
     noticed(expect::complaints(&case, &late), "waited");
 }
 
+/// The same for how messages and failures of some protocols end.
+#[tokio::test]
+async fn a_wrong_end_does_not_pass() {
+    for (id, kind, field, wrong, what) in [
+        (
+            "C189",
+            "Committed",
+            "finish",
+            json!("stop"),
+            "finish Refusal, not Stop",
+        ),
+        (
+            "C189",
+            "Committed",
+            "raw_finish",
+            json!("stop"),
+            "native finish \"refusal\"",
+        ),
+        (
+            "C189",
+            "Committed",
+            "withheld_tool_calls",
+            json!(2),
+            "1 calls are withheld, not 2",
+        ),
+        (
+            "C189",
+            "Committed",
+            "withheld_tool_calls",
+            json!(0),
+            "flag ToolCallsWithheld: true",
+        ),
+        (
+            "C191",
+            "Committed",
+            "continuation_required",
+            json!(false),
+            "flag ContinuationRequired: true",
+        ),
+        (
+            "C193",
+            "Committed",
+            "continuation_required",
+            json!(true),
+            "flag ContinuationRequired: false",
+        ),
+        (
+            "C193",
+            "Committed",
+            "raw_finish",
+            json!("other"),
+            "native finish \"some_future_reason\"",
+        ),
+        (
+            "C225",
+            "Failed",
+            "retryable",
+            json!(true),
+            "retryable false",
+        ),
+        (
+            "C225",
+            "Failed",
+            "by",
+            json!("wait_exceeds_deadline"),
+            "stopped by NotRetryable",
+        ),
+    ] {
+        let mut case = case_of(id);
+        let (outcome, found) = play(&case).await;
+        assert_eq!(found, Vec::<String>::new(), "{id}");
+        case.expect.frames.last_mut().unwrap()[kind][field] = wrong;
+        let found = expect::complaints(&case, &outcome);
+        assert!(
+            found.iter().any(|one| one.contains(what)),
+            "{id}: {what:?} is not in {found:?}"
+        );
+    }
+}
+
 /// The same for what is checked whatever a case expects.
 #[tokio::test]
 async fn a_broken_promise_does_not_pass() {
-    let line = case::all()
-        .into_iter()
-        .find(|line| line.id == "C001")
-        .unwrap();
-    let (outcome, found) = play(&line.case()).await;
+    let (outcome, found) = play(&case_of("C001")).await;
     assert_eq!(found, Vec::<String>::new());
     let changed = |change: fn(&mut Outcome)| {
         let mut outcome = outcome.clone();
@@ -318,4 +384,9 @@ async fn a_broken_promise_does_not_pass() {
         outcome.requests[0].served = vec![("retry-after".to_owned(), "60".to_owned())];
     };
     noticed(changed(asked), "not 60s");
+}
+
+fn case_of(id: &str) -> Case {
+    let line = case::all().into_iter().find(|line| line.id == id);
+    line.unwrap().case()
 }
