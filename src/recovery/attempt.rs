@@ -114,8 +114,7 @@ impl Generation {
             protocol::Event::Started { response_id, model } => {
                 attempt.clockwork.event(now, LastEvent::Keepalive, false);
                 if let Some(model) = model {
-                    model.clone_into(&mut attempt.model);
-                    verdict::clip(&mut attempt.model);
+                    attempt.is_of(model);
                 }
                 if let Some(id) = response_id {
                     attempt.is_stored_as(id);

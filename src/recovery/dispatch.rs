@@ -101,6 +101,9 @@ impl Generation {
             (Mode::Resume, Some(sequel)) => sequel.stored.take(),
             _ => target.resumes.then(Stored::default),
         };
+        let reported = stored.as_ref().map(|stored| &*stored.model);
+        let model = reported.filter(|model| !model.is_empty());
+        let model = model.unwrap_or(&target.model).to_owned();
         match (mode, &mut self.client) {
             (Mode::Continue, Some(client)) => client.push_after(started, self.attempts),
             _ => self.tell(started),
@@ -111,7 +114,7 @@ impl Generation {
             clockwork: Clockwork::dispatched(now, target.timers, self.same_place.factor()),
             finish: None,
             usage: None,
-            model: target.model.clone(),
+            model,
             request_id: String::new(),
             block,
             output_bytes,

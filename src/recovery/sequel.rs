@@ -26,7 +26,7 @@ use super::{
 use crate::{
     proto::{Delivery, Mode, StoppedBy},
     protocol::Delta,
-    verdict::{Class, Failure, Origin, Stage},
+    verdict::{self, Class, Failure, Origin, Stage},
 };
 
 /// Everything stays.
@@ -56,6 +56,8 @@ pub(super) struct Stored {
     pub response_id: Box<str>,
     /// The sequence number of the last event.
     pub cursor: Option<u64>,
+    /// Its model as the provider reported it, which the rest need not say again; empty until it did.
+    pub model: Box<str>,
 }
 
 /// How the current target can go on.
@@ -335,6 +337,15 @@ impl Attempt {
             && stored.response_id.is_empty()
         {
             stored.response_id = response_id.into();
+        }
+    }
+
+    /// The provider named the model.
+    pub fn is_of(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+        verdict::clip(&mut self.model);
+        if let Some(stored) = &mut self.stored {
+            stored.model = self.model.as_str().into();
         }
     }
 

@@ -23,6 +23,7 @@ mod opening;
 mod providers;
 mod refusals;
 mod responses;
+mod resuming;
 #[path = "../support/mod.rs"]
 mod support;
 mod timers;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use redrive::{
     upstream::{Endpoint, Exchange, QueueFull, Request, Signal, Slot, SlotFuture, Upstream},
     verdict::{
@@ -22,6 +22,7 @@ use redrive::{
         transport::{TransportError, TransportKind},
     },
 };
+use serde_json::Value;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep},
@@ -95,6 +96,17 @@ impl Script {
 
     pub fn data(self, bytes: impl Into<Bytes>) -> Script {
         self.step(Step::Data(bytes.into()))
+    }
+
+    /// These bytes come before the first ones of the body.
+    pub fn before(mut self, bytes: impl Into<Bytes>) -> Script {
+        let head = self
+            .steps
+            .iter()
+            .position(|step| matches!(step, Step::Head(..)));
+        let body = head.map_or(0, |head| head + 1);
+        self.steps.insert(body, Step::Data(bytes.into()));
+        self
     }
 
     pub fn text(self, text: &str) -> Script {
@@ -174,6 +186,8 @@ pub enum Fate {
 pub struct Received {
     /// The provider's name in the configuration.
     pub provider: String,
+    pub method: Method,
+    /// Path and query.
     pub path: String,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -202,6 +216,13 @@ struct Shared {
     max_slots: usize,
     waiting: AtomicUsize,
     queue_is_full: AtomicBool,
+}
+
+impl Received {
+    /// The body, which is JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
 }
 
 impl Provider {
@@ -306,6 +327,7 @@ impl Upstream for Provider {
         let script = self.0.scripts.lock().unwrap().pop_front();
         let send = Received {
             provider: endpoint.name.clone(),
+            method: request.method,
             path: request.path,
             headers: request.headers,
             body: request.body,

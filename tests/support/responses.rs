@@ -31,6 +31,15 @@ impl Responses {
         }))
     }
 
+    /// The first event of a response that the provider stores.
+    pub fn stored(&mut self, id: &str) -> String {
+        self.event(json!({
+            "type": "response.created",
+            "response": {"id": id, "object": "response", "model": "m-2026", "status": "queued",
+                "background": true, "store": true},
+        }))
+    }
+
     /// A piece of the first part of message `item`.
     pub fn text(&mut self, item: u32, delta: &str) -> String {
         self.event(json!({

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use redrive::proto::{
-    Committed, Failed, GenerateRequest, GenerateResponse, Part, VerdictClass as Class,
-    delta::Content, generate_request, generate_response::Frame,
-    generation_service_client::GenerationServiceClient, part,
+    AttemptStarted, Committed, Failed, GenerateRequest, GenerateResponse, Ledger, Mode, Part,
+    PreviewReset, VerdictClass as Class, delta::Content, generate_request,
+    generate_response::Frame, generation_service_client::GenerationServiceClient, part,
 };
 use tokio::{sync::mpsc, time::timeout};
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -228,14 +228,47 @@ impl Ended {
         self.status.as_ref().map_or(tonic::Code::Ok, Status::code)
     }
 
-    /// Attempts and sends of the ledger.
-    pub fn sends(&self) -> (u32, u32) {
-        let ledger = match self.told().last() {
+    fn account(&self) -> Option<&Ledger> {
+        match self.told().last() {
             Some(Frame::Committed(committed)) => committed.ledger.as_ref(),
             Some(Frame::Failed(failed)) => failed.ledger.as_ref(),
             _ => None,
-        };
+        }
+    }
+
+    /// The account, with either end.
+    pub fn ledger(&self) -> &Ledger {
+        self.account().expect("a terminal frame with a ledger")
+    }
+
+    /// Attempts and sends of the ledger.
+    pub fn sends(&self) -> (u32, u32) {
+        let ledger = self.account();
         ledger.map_or((0, 0), |ledger| (ledger.attempts, ledger.sends))
+    }
+
+    /// Every attempt as it was told.
+    pub fn started(&self) -> Vec<&AttemptStarted> {
+        let started = self.told().filter_map(|frame| match frame {
+            Frame::AttemptStarted(started) => Some(started),
+            _ => None,
+        });
+        started.collect()
+    }
+
+    /// How each attempt went on.
+    pub fn modes(&self) -> Vec<Mode> {
+        let started = self.started();
+        started.into_iter().map(AttemptStarted::mode).collect()
+    }
+
+    /// Every reset as it was told.
+    pub fn resets(&self) -> Vec<&PreviewReset> {
+        let resets = self.told().filter_map(|frame| match frame {
+            Frame::PreviewReset(reset) => Some(reset),
+            _ => None,
+        });
+        resets.collect()
     }
 
     /// All deltas of text, void ones too.
