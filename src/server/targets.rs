@@ -69,7 +69,13 @@ pub(super) fn plan(
         }
     }
     if planned.targets.is_empty() {
-        let reason = format!("no target of route {} speaks it", route.name);
+        let name = &route.name;
+        let reason = match tightened.fallback {
+            true => format!("no target of route {name} speaks it"),
+            false => format!(
+                "the first target of route {name} does not speak it, and disable_fallback is set"
+            ),
+        };
         return Err(Refusal::invalid("start.native.protocol", reason));
     }
     Ok(planned)

@@ -9,6 +9,7 @@
     reason = "tests call the server as clients do, and read the clock that they pause"
 )]
 
+mod across;
 mod anthropic;
 mod chaos;
 mod complete;
