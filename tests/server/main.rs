@@ -12,6 +12,7 @@
 mod across;
 mod anthropic;
 mod chaos;
+mod circuits;
 mod complete;
 mod continuing;
 mod delivery;
