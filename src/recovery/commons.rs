@@ -155,6 +155,12 @@ impl Commons {
         soonest.map_or(Ok(0), Err)
     }
 
+    /// Whether credential `index` of `provider` rests.
+    pub fn rests(&self, now: Time, provider: &Arc<str>, index: usize) -> bool {
+        let cooldown = self.cooldowns.get(&(Arc::clone(provider), index));
+        cooldown.is_some_and(|cooldown| now < cooldown.until)
+    }
+
     /// A generation's first attempt goes to `domain`.
     pub fn first_attempt(&mut self, now: Time, domain: &Arc<str>) {
         self.retry_budget(domain).first_attempt(now);

@@ -99,7 +99,10 @@ impl Generation {
         let (block, output_bytes) = self.begin_output(mode);
         let stored = match (mode, &mut self.sequel) {
             (Mode::Resume, Some(sequel)) => sequel.stored.take(),
-            _ => target.resumes.then(Stored::default),
+            _ => target.resumes.then(|| Stored {
+                credential,
+                ..Stored::default()
+            }),
         };
         let reported = stored.as_ref().map(|stored| &*stored.model);
         let model = reported.filter(|model| !model.is_empty());

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::{
     Time,
-    commons::Access,
+    commons::{Access, Commons},
     event::FollowUp,
     generation::Generation,
     policy::{Pick, Placement, placement},
@@ -58,6 +58,8 @@ pub(super) struct Stored {
     pub cursor: Option<u64>,
     /// Its model as the provider reported it, which the rest need not say again; empty until it did.
     pub model: Box<str>,
+    /// The index of the credential that it was made with.
+    pub credential: usize,
 }
 
 /// How the current target can go on.
@@ -138,10 +140,34 @@ impl Generation {
     /// nowhere else.
     pub(super) fn pick_again(&self, now: Time, target: usize, commons: &impl Access) -> Pick {
         let bound = self.sequel.is_some() && self.holds_on_to(0).is_some();
-        commons.with(|commons| match bound {
-            true => self.itinerary.stay(now, commons),
-            false => self.itinerary.resume(now, target, commons),
+        commons.with(|commons| {
+            let pick = match bound {
+                true => self.itinerary.stay(now, commons),
+                false => self.itinerary.resume(now, target, commons),
+            };
+            self.with_its_credential(now, pick, commons)
         })
+    }
+
+    /// What is stored is asked for with the credential that it was made with, unless that one rests:
+    /// another one may be of another account, which does not have it.
+    fn with_its_credential(&self, now: Time, pick: Pick, commons: &Commons) -> Pick {
+        let Pick::Now { target, .. } = pick else {
+            return pick;
+        };
+        let sequel = self.sequel.as_ref();
+        let sequel = sequel.filter(|s| s.mode == Mode::Resume && s.target == target);
+        let stored = sequel.and_then(|sequel| sequel.stored.as_ref());
+        let (Some(stored), Some(at)) = (stored, self.itinerary.targets().get(target)) else {
+            return pick;
+        };
+        if commons.rests(now, &at.provider, stored.credential) {
+            return pick;
+        }
+        Pick::Now {
+            target,
+            credential: stored.credential,
+        }
     }
 
     /// The next attempt goes to another target after all: what was to be continued is void.

@@ -381,3 +381,81 @@ async fn where_it_is_not_configured_nothing_is_read_on() {
     assert_eq!(ended.message(), "It is blue.");
     bench.finish().await;
 }
+
+/// A provider with two keys, of which the first rests for 30 s: the response is made with the second.
+async fn made_with_the_second_key(script: impl Fn() -> Script) -> (Bench, Rpc) {
+    let folder = tempfile::tempdir().unwrap();
+    let key = |name: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, name).unwrap();
+        format!("{{name: {name}, api_key: {{file: '{}'}}}}", file.display())
+    };
+    let config = format!(
+        "\
+providers:
+  p:
+    base_url: 'http://p.test/v1'
+    profile: hosted
+    protocol: openai_responses
+    resume: stored
+    credentials: [{}, {}]
+routes:
+  default: {{targets: [{{provider: p, model: m}}]}}
+",
+        key("one"),
+        key("two")
+    );
+    let bench = Bench::configured(&config).await;
+    bench.provider.then(limited("30"));
+    bench.provider.then(script());
+    let mut rpc = bench.generate(start()).await;
+    rpc.text().await;
+    (bench, rpc)
+}
+
+fn limited(retry_after: &str) -> Script {
+    let limit = error("Slow down", "requests", "rate_limit_exceeded");
+    let head = sent().header("retry-after", retry_after).head(429);
+    head.data(limit).end()
+}
+
+fn keys(bench: &Bench) -> Vec<String> {
+    let received = bench.provider.received();
+    let keys = received
+        .iter()
+        .map(|send| send.headers[AUTHORIZATION].to_str().unwrap());
+    keys.map(|key| key.replace("Bearer ", "")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_asked_for_with_the_key_that_it_was_made_with() {
+    let (rest, first) = begun();
+    let cut = || stream().data(first.clone()).wait(secs(40)).reset();
+    let (bench, rpc) = made_with_the_second_key(cut).await;
+    bench
+        .provider
+        .then(ending(rest, " is blue.", "The sky is blue."));
+    let ended = rpc.end().await;
+    assert_eq!(ended.message(), "The sky is blue.");
+    assert_eq!(keys(&bench), ["one", "two", "two"]);
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_key_may_be_of_the_same_account_while_that_one_rests() {
+    let (rest, first) = begun();
+    let cut = || stream().data(first.clone()).wait(secs(40)).reset();
+    let (bench, rpc) = made_with_the_second_key(cut).await;
+    // Another generation learns that the second rests too, and waits for the first.
+    bench.provider.then(limited("60"));
+    bench.provider.then(anew("It is blue."));
+    let other = bench.generate(start()).await;
+    bench
+        .provider
+        .then(ending(rest, " is blue.", "The sky is blue."));
+    let (ended, other) = tokio::join!(rpc.end(), other.end());
+    assert_eq!(ended.message(), "The sky is blue.");
+    assert_eq!(other.message(), "It is blue.");
+    assert_eq!(keys(&bench), ["one", "two", "two", "one", "one"]);
+    bench.finish().await;
+}
