@@ -5,10 +5,10 @@ use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
 use redrive::proto::{
-    Delivery, Mode, NativeBody, Part, Protocol, Start, StoppedBy, ToolCall, VerdictClass as Class,
-    part, start::Input,
+    Delivery, Delta, Mode, NativeBody, Part, Protocol, Start, StoppedBy, ToolCall,
+    VerdictClass as Class, delta::Content, generate_response::Frame, part, start::Input,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{responses::Responses, *};
 
@@ -379,6 +379,60 @@ async fn where_it_is_not_configured_nothing_is_read_on() {
     let ended = bench.generate(start).await.end().await;
     assert_eq!(ended.modes(), [Mode::First, Mode::Restart]);
     assert_eq!(ended.message(), "It is blue.");
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_passing_refusal_of_the_get_is_waited_out() {
+    let bench = bench().await;
+    let (rest, first) = begun();
+    bench.provider.then(cut_off(first));
+    bench.provider.then(limited("20"));
+    bench.provider.then(status(503).end());
+    bench
+        .provider
+        .then(ending(rest, " is blue.", "The sky is blue."));
+    let ended = bench.generate(start()).await.end().await;
+    assert_eq!(ended.message(), "The sky is blue.");
+    assert_eq!(ended.modes()[1..], [Mode::Resume; 3]);
+    assert_eq!(bench.provider.gap(1), secs(20));
+    assert!(ended.resets().is_empty());
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_providers_own_events_come_once_each_and_in_order() {
+    let bench = bench().await;
+    let (mut rest, first) = begun();
+    let mut ahead = rest.clone();
+    ahead.skip();
+    let lost = ahead.text(0, " blue.");
+    bench.provider.then(stream().data(first.clone() + &lost));
+    // More than what is missing, and broken off in the middle.
+    let next = rest.text(0, " is");
+    let again = first + &next + "data: {\"type\":\n\n";
+    bench.provider.then(stream().data(again));
+    bench
+        .provider
+        .then(ending(rest, " blue.", "The sky is blue."));
+    let start = Start {
+        include_native_events: true,
+        ..start()
+    };
+    let ended = bench.generate(start).await.end().await;
+    assert_eq!(ended.message(), "The sky is blue.");
+    assert_eq!(ended.modes(), [Mode::First, Mode::Resume, Mode::Resume]);
+    let numbers: Vec<u64> = ended
+        .told()
+        .filter_map(|frame| match frame {
+            Frame::Delta(Delta {
+                content: Some(Content::NativeEvent(json)),
+                ..
+            }) => serde_json::from_slice::<Value>(json).unwrap()["sequence_number"].as_u64(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
     bench.finish().await;
 }
 

@@ -128,18 +128,18 @@ impl Response {
     }
 
     fn event(&mut self, name: &[u8], data: &[u8], sink: &mut Sink<'_>) -> Flow {
-        if self.options.native_events && !data.is_empty() {
-            sink(Event::Native { data });
-        }
         if name == b"error" {
+            self.native(data, sink);
             return error(data, sink);
         }
-        let data = data.trim_ascii();
-        if data.is_empty() {
+        let trimmed = data.trim_ascii();
+        if trimmed.is_empty() {
+            self.native(data, sink);
             sink(Event::Keepalive { content: true });
             return Flow::Continue(());
         }
-        if data.starts_with(b"[DONE]") {
+        if trimmed.starts_with(b"[DONE]") {
+            self.native(data, sink);
             let completes = self.options.terminal == Terminal::DoneSentinel;
             if completes && let Err(reason) = self.items.release(sink) {
                 return undecodable(reason, sink);
@@ -147,7 +147,7 @@ impl Response {
             sink(Event::End { completes });
             return Flow::Break(());
         }
-        let Ok(text) = str::from_utf8(data) else {
+        let Ok(text) = str::from_utf8(trimmed) else {
             return undecodable(DecodeError::Utf8, sink);
         };
         // The reader would take a list for the members in order.
@@ -173,6 +173,7 @@ impl Response {
             None => Kind::of(str::from_utf8(name).unwrap_or_default()),
         };
         if kind == Kind::Error || truthy(event.error) {
+            self.native(data, sink);
             return Ok(error(data, sink));
         }
         let number = event.sequence_number;
@@ -184,6 +185,7 @@ impl Response {
                 return Ok(Flow::Continue(()));
             }
         };
+        self.native(data, sink);
         if let Kind::Over(over) = kind {
             self.over(over, event.response, data, sink)?;
             return Ok(Flow::Break(()));
@@ -196,6 +198,14 @@ impl Response {
             sink(Event::Cursor { sequence });
         }
         Ok(Flow::Continue(()))
+    }
+
+    /// Gives an event as it came. One that is broken, comes out of turn or was there before is not
+    /// given: where the response is read on it comes again, or has come already.
+    fn native(&self, data: &[u8], sink: &mut Sink<'_>) {
+        if self.options.native_events && !data.is_empty() {
+            sink(Event::Native { data });
+        }
     }
 
     /// An event that does not end the response.
