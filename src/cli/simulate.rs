@@ -9,12 +9,15 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::simulator::{
-    self, End, HEADER, Library, MAX_FILE, OnEnd, Options, Pace, Playlist, Received, Recording,
-    Simulator, ready,
+    self, End, HEADER, Library, MAX_FILE, OnEnd, Options, Pace, Playlist, Protocol, Received,
+    Recording, Simulator, ready,
 };
 
 /// Run a provider that does as it is told: it stalls, resets, refuses, truncates, on request.
@@ -25,7 +28,9 @@ use crate::simulator::{
 /// the same and goes before the model. What names no script gets the --answer.
 ///
 /// One port speaks HTTP/1.1, HTTP/2 with prior knowledge, and TLS with a certificate that nobody has
-/// signed. The path and the key do not matter.
+/// signed. Ready-made scripts answer in the protocol of the path: that of OpenAI Responses ends with
+/// `/responses`, that of Anthropic Messages with `/messages`, any other is taken for OpenAI Chat
+/// Completions. The key does not matter.
 ///
 /// `GET /requests` tells as JSON what was received and what became of it, without credentials;
 /// `DELETE /requests` forgets it and starts all turns again. It ends at SIGINT or SIGTERM with 0;
@@ -36,6 +41,7 @@ Examples:
   redrive simulate
   redrive simulate --list                        the ready-made scripts
   redrive simulate --show stall > my-fault.json  one of them, to start a script of one's own
+  redrive simulate --show 529 --protocol anthropic_messages
   redrive simulate --load my-fault.json          then ask for the model \"my-fault\"
   redrive simulate --recording stream.sse --pace 50ms
   curl -N http://127.0.0.1:8089/v1/chat/completions -d '{\"model\": \"truncated\"}'
@@ -71,6 +77,20 @@ pub struct SimulateArgs {
     /// Print a ready-made script and exit
     #[arg(long, value_name = "NAME", conflicts_with = "list")]
     pub show: Option<String>,
+
+    /// The protocol in which the script that is shown answers
+    #[arg(long, value_name = "NAME", requires = "show", default_value = "openai_chat", value_parser = protocols())]
+    pub protocol: Protocol,
+}
+
+/// Reads a protocol by its name.
+fn protocols() -> impl TypedValueParser<Value = Protocol> {
+    let names = PossibleValuesParser::new(Protocol::ALL.map(Protocol::name));
+    names.try_map(|name| {
+        let mut all = Protocol::ALL.into_iter();
+        let found = all.find(|protocol| protocol.name() == name);
+        found.ok_or("no such protocol")
+    })
 }
 
 /// Why it does not run.
@@ -107,7 +127,8 @@ pub async fn run(args: SimulateArgs) -> ExitCode {
 async fn simulate(args: &SimulateArgs) -> Result<(), SimulateError> {
     if let Some(name) = &args.show {
         let unknown = || SimulateError::Script(format!("there is no ready-made script {name:?}"));
-        write!(stdout(), "{}", ready::text(name).ok_or_else(unknown)?)?;
+        let text = ready::text(name, args.protocol).ok_or_else(unknown)?;
+        write!(stdout(), "{text}")?;
         return Ok(());
     }
     let library = library(args)?;
@@ -213,13 +234,20 @@ fn wrong(file: &Path, why: &dyn std::fmt::Display) -> SimulateError {
 
 fn list(library: &Library) -> Result<(), SimulateError> {
     let width = library
-        .playlists()
+        .playlists(Protocol::default())
         .map(|(name, _)| name.len())
         .max()
         .unwrap_or_default();
     let mut out = stdout();
-    for (name, playlist) in library.playlists() {
+    for (name, playlist) in library.playlists(Protocol::default()) {
         writeln!(out, "{name:width$}  {}", playlist.about)?;
+    }
+    writeln!(
+        out,
+        "\nReady-made scripts answer in the protocol of the path:"
+    )?;
+    for protocol in Protocol::ALL {
+        writeln!(out, "…{:17}  {}", protocol.path(), protocol.name())?;
     }
     Ok(())
 }
@@ -284,7 +312,21 @@ mod tests {
     }
 
     fn names(library: &Library) -> Vec<&str> {
-        library.playlists().map(|(name, _)| name).collect()
+        let playlists = library.playlists(Protocol::default());
+        playlists.map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn every_protocol_of_the_sidecar_is_simulated_under_its_name() {
+        let built = crate::protocol::adapter::ADAPTERS.iter();
+        let built: Vec<&str> = built.map(|(_, name, _)| *name).collect();
+        assert_eq!(Protocol::ALL.map(Protocol::name).as_slice(), built);
+        for (protocol, name) in Protocol::ALL.into_iter().zip(built) {
+            assert_eq!(
+                args(&["--show", "ok", "--protocol", name]).protocol,
+                protocol
+            );
+        }
     }
 
     #[test]

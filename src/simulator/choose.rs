@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::{
     playlist::{After, Playlist},
+    protocol::Protocol,
     ready,
     script::Script,
 };
@@ -86,9 +87,18 @@ impl Asked<'_> {
 /// several with commas between them; else what answers all others.
 #[derive(Debug, Default)]
 pub struct Library {
-    named: BTreeMap<String, Playlist>,
+    named: BTreeMap<String, Named>,
     others: Option<String>,
     turns: Mutex<HashMap<String, usize>>,
+}
+
+/// What a name stands for.
+#[derive(Debug)]
+enum Named {
+    /// The same for all requests.
+    Fixed(Playlist),
+    /// One for each protocol.
+    Spoken(BTreeMap<Protocol, Playlist>),
 }
 
 /// A selection that names no script.
@@ -97,18 +107,25 @@ pub struct Library {
 pub struct UnknownScript(String);
 
 impl Library {
-    /// The ready-made scripts.
+    /// The ready-made scripts. They answer in the protocol of the request.
     pub fn ready_made() -> Self {
-        let mut library = Self::default();
-        for (name, playlist) in ready::all() {
-            library.insert(name, playlist);
+        let mut spoken = BTreeMap::<_, BTreeMap<_, _>>::new();
+        for (name, protocol, playlist) in ready::all() {
+            let name = spoken.entry(name.to_owned()).or_default();
+            name.insert(protocol, playlist);
         }
-        library
+        let named = spoken.into_iter();
+        Self {
+            named: named
+                .map(|(name, each)| (name, Named::Spoken(each)))
+                .collect(),
+            ..Self::default()
+        }
     }
 
-    /// Takes a playlist in, in place of one of the same name.
+    /// Takes a playlist in, in place of one of the same name. It answers as it is, in any protocol.
     pub fn insert(&mut self, name: &str, playlist: Playlist) {
-        self.named.insert(name.to_owned(), playlist);
+        self.named.insert(name.to_owned(), Named::Fixed(playlist));
     }
 
     /// What answers requests that name nothing.
@@ -126,16 +143,17 @@ impl Library {
         Ok(())
     }
 
-    /// All playlists, by name.
-    pub fn playlists(&self) -> impl Iterator<Item = (&str, &Playlist)> {
-        self.named
-            .iter()
-            .map(|(name, playlist)| (name.as_str(), playlist))
+    /// All playlists, by name, as they answer in `protocol`.
+    pub fn playlists(&self, protocol: Protocol) -> impl Iterator<Item = (&str, &Playlist)> {
+        let named = self.named.iter();
+        named.filter_map(move |(name, named)| Some((name.as_str(), named.playlist(protocol)?)))
     }
 
     /// What `selection` stands for: one playlist as it is, several as one that starts again.
-    fn find(&self, selection: &str) -> Option<Playlist> {
-        let names = selection.split(',').map(|name| self.named.get(name.trim()));
+    fn find(&self, selection: &str, protocol: Protocol) -> Option<Playlist> {
+        let names = selection
+            .split(',')
+            .map(|name| self.named.get(name.trim())?.playlist(protocol));
         let mut found = names.collect::<Option<Vec<_>>>()?;
         if found.len() == 1 {
             return found.pop().cloned();
@@ -162,14 +180,25 @@ impl Library {
     }
 }
 
+impl Named {
+    fn playlist(&self, protocol: Protocol) -> Option<&Playlist> {
+        match self {
+            Self::Fixed(playlist) => Some(playlist),
+            Self::Spoken(each) => each.get(&protocol),
+        }
+    }
+}
+
 impl Choose for Library {
     fn choose(&self, asked: Asked<'_>) -> Option<Chosen> {
+        let protocol = Protocol::of(asked.path);
         let header = asked.header(HEADER).map(str::to_owned);
         let selection = match header {
             // A header that names nothing is a mistake, which `others` would hide.
             Some(named) => named,
             None => {
-                let model = asked.model().filter(|model| self.find(model).is_some());
+                let known = |model: &String| self.find(model, protocol).is_some();
+                let model = asked.model().filter(known);
                 match (model, asked.complete) {
                     (Some(model), _) => model,
                     (None, true) => self.others.clone()?,
@@ -180,7 +209,7 @@ impl Choose for Library {
         if selection.len() > MAX_SELECTION {
             return None;
         }
-        let playlist = self.find(&selection)?;
+        let playlist = self.find(&selection, protocol)?;
         let (place, script) = playlist.script(self.turn(&selection)?)?;
         Some(Chosen {
             script: Arc::clone(script),

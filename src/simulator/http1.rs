@@ -6,12 +6,13 @@ use bytes::{Buf, Bytes};
 use tokio::time::timeout;
 
 use super::{
-    MAX_REQUEST, chat,
+    MAX_REQUEST, Protocol,
     choose::Asked,
     log::{End, Received},
     peer::Peer,
     play::{Answer, Desk, Gone},
     script::{Close, ConnectFault, Script},
+    speech,
 };
 
 mod head;
@@ -115,7 +116,10 @@ impl Exchange<'_> {
                 }
                 end
             }
-            None => desk.play(number, &chat::no_script(), self).await,
+            None => {
+                desk.play(number, &speech::no_script(Protocol::of(&head.path)), self)
+                    .await
+            }
         };
         if end == End::Clean && self.last {
             self.peer.fin().await;

@@ -15,12 +15,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    MAX_REQUEST, chat,
+    MAX_REQUEST, Protocol,
     choose::Asked,
     log::{End, Received},
     peer::{LINGER, Peer},
     play::{Answer, BEFORE_RESET, Desk, Gone},
     script::{Close, FrameOp, MAX_TIME},
+    speech,
     wire::{Control, Ending, Wire},
 };
 
@@ -138,7 +139,7 @@ impl Stream {
             complete: true,
         };
         let script = self.desk.choose(number, asked);
-        let script = script.unwrap_or_else(|| Arc::new(chat::no_script()));
+        let script = script.unwrap_or_else(|| Arc::new(speech::no_script(Protocol::of(&path))));
         let desk = Arc::clone(&self.desk);
         match &script.frames {
             None => drop(desk.play(number, &script, &mut self).await),

@@ -9,19 +9,24 @@
 //! frame comes when. That is why HTTP/1.1 is written by hand here, and why frames of our own can stand
 //! between those of the HTTP/2 library.
 //!
-//! Which script answers which request is a [`Choose`]; [`Library`] is the usual one.
+//! Which script answers which request is a [`Choose`]; [`Library`] is the usual one. Its ready-made
+//! scripts answer in the [`Protocol`] of the request.
 
 pub mod chat;
 mod choose;
 mod http1;
 mod http2;
 mod log;
+mod messages;
 mod peer;
 mod play;
 mod playlist;
+mod protocol;
 pub mod ready;
 mod recording;
+mod responses;
 mod script;
+mod speech;
 mod tls;
 mod wire;
 
@@ -45,6 +50,7 @@ pub use self::{
     choose::{Asked, Choose, Chosen, HEADER, Library, UnknownScript},
     log::{Body, End, OnEnd, Received},
     playlist::{After, MAX_FILE, Playlist, PlaylistError},
+    protocol::Protocol,
     recording::{Pace, Recording, RecordingError},
     script::{Close, ConnectFault, Fill, FrameOp, Op, Script},
 };

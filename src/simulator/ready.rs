@@ -1,6 +1,15 @@
-//! The ready-made scripts: the usual faults of providers of OpenAI Chat Completions, compiled in.
+//! The ready-made scripts: the usual faults of providers, compiled in.
+//!
+//! Their files hold what scripts hold, and steps `{"say": …}`, each a line: what it comes to is the
+//! matter of the protocol in which the script is to answer.
 
-use super::playlist::Playlist;
+use serde::Deserialize;
+
+use super::{
+    Protocol,
+    playlist::Playlist,
+    speech::{Speaker, Word},
+};
 
 /// A name and the file of that name.
 macro_rules! ready {
@@ -55,18 +64,59 @@ const FILES: &[(&str, &str)] = &[
     ready!("whole-json"),
 ];
 
-/// The scripts by name. One that could not be read would be left out: a test reads them all.
-pub(super) fn all() -> impl Iterator<Item = (&'static str, Playlist)> {
-    let read = FILES
-        .iter()
-        .map(|(name, text)| (*name, Playlist::parse(text)));
-    read.filter_map(|(name, playlist)| Some((name, playlist.ok()?)))
+/// The line of a file that is to be said.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Say {
+    say: Word,
 }
 
-/// The file of a ready-made script, to be read or copied.
-pub fn text(name: &str) -> Option<&'static str> {
-    let file = FILES.iter().find(|(known, _)| *known == name);
-    file.map(|(_, text)| *text)
+/// The scripts by name, in each protocol. One that could not be read would be left out: a test reads
+/// them all.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, Protocol, Playlist)> {
+    let each = |(name, text): &(&'static str, &'static str)| {
+        let (name, text) = (*name, *text);
+        let read = move |protocol| {
+            let spoken = spoken(text, protocol).ok()?;
+            Some((name, protocol, Playlist::parse(&spoken).ok()?))
+        };
+        Protocol::ALL.into_iter().filter_map(read)
+    };
+    FILES.iter().flat_map(each)
+}
+
+/// A ready-made script that answers in `protocol`, as a file to be read or copied.
+pub fn text(name: &str, protocol: Protocol) -> Option<String> {
+    let (_, text) = FILES.iter().find(|(known, _)| *known == name)?;
+    spoken(text, protocol).ok()
+}
+
+/// `text` with what it says in the words of `protocol`.
+///
+/// # Errors
+/// If a line to be said is none.
+fn spoken(text: &str, protocol: Protocol) -> Result<String, serde_json::Error> {
+    let write = match text.contains("\"h2\"") {
+        true => "data",
+        false => "chunk",
+    };
+    let mut speaker = Speaker::new(protocol, write);
+    let mut spoken = String::new();
+    for line in text.lines() {
+        let step = line.trim_start();
+        if !step.starts_with("{\"say\"") {
+            spoken += line;
+            spoken.push('\n');
+            continue;
+        }
+        let indent = &line[..line.len() - step.len()];
+        // A close follows what is said, so that a comma follows too.
+        let say: Say = serde_json::from_str(step.trim_end_matches(','))?;
+        for step in speaker.steps(say.say) {
+            spoken += &format!("{indent}{step},\n");
+        }
+    }
+    Ok(spoken)
 }
 
 #[cfg(test)]
@@ -75,17 +125,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_read_and_says_what_it_is_about() {
+    fn every_file_is_read_in_every_protocol_and_says_what_it_is_about() {
         for (name, text) in FILES {
-            let playlist = Playlist::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert!(
-                playlist.about.ends_with('.'),
-                "{name}: {:?}",
-                playlist.about
-            );
-            assert!(!playlist.scripts.is_empty(), "{name}");
+            for protocol in Protocol::ALL {
+                let spoken =
+                    spoken(text, protocol).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let playlist = Playlist::parse(&spoken);
+                let playlist = playlist.unwrap_or_else(|error| panic!("{name}: {error}\n{spoken}"));
+                let about = &playlist.about;
+                assert!(about.ends_with('.'), "{name}: {about:?}");
+                assert!(!playlist.scripts.is_empty(), "{name}");
+            }
         }
-        assert_eq!(all().count(), FILES.len());
+        assert_eq!(all().count(), FILES.len() * Protocol::ALL.len());
     }
 
     #[test]
