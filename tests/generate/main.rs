@@ -9,6 +9,7 @@
 )]
 
 mod interrupted;
+mod protocols;
 mod shown;
 mod support;
 mod told;

@@ -71,11 +71,16 @@ impl World {
             answer: Box::new(answer),
             count: Mutex::default(),
         };
-        let provider = Simulator::start(Options::default(), answers).await.unwrap();
+        Self::speaking("openai_chat", answers).await
+    }
+
+    /// The same with a provider of `protocol` that answers as `choose` says.
+    pub async fn speaking(protocol: &str, choose: impl Choose) -> Self {
+        let provider = Simulator::start(Options::default(), choose).await.unwrap();
         let [grpc, public, admin] = free();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("redrive.yaml");
-        std::fs::write(&file, config(&provider, [grpc, public, admin])).unwrap();
+        std::fs::write(&file, config(&provider, protocol, [grpc, public, admin])).unwrap();
         let sidecar = Command::new(env!("CARGO_BIN_EXE_redrive"))
             .args(["serve", "--config"])
             .arg(file)
@@ -168,11 +173,11 @@ impl Ended {
     }
 }
 
-fn config(provider: &Simulator, [grpc, public, admin]: [SocketAddr; 3]) -> String {
+fn config(provider: &Simulator, protocol: &str, [grpc, public, admin]: [SocketAddr; 3]) -> String {
     let mut config = format!(
         "listen: {{grpc: \"{grpc}\", public: \"{public}\", admin: \"{admin}\"}}\n\
          providers:\n  \
-           local: {{protocol: openai_chat, base_url: \"http://{}/v1\"}}\n\
+           local: {{protocol: {protocol}, base_url: \"http://{}/v1\"}}\n\
          routes:\n",
         provider.address()
     );

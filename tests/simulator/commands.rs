@@ -35,6 +35,30 @@ fn every_script_of_the_list_can_be_shown() {
         assert_eq!(code, Some(0));
         redrive::simulator::Playlist::parse(&script).unwrap();
     }
+    assert!(
+        list.contains("\n…/messages          anthropic_messages\n"),
+        "{list}"
+    );
+}
+
+#[test]
+fn a_script_is_shown_in_the_protocol_that_is_named() {
+    for (protocol, sign) in [
+        (None, "chat.completion.chunk"),
+        (Some("openai_chat"), "chat.completion.chunk"),
+        (Some("openai_responses"), "response.output_text.delta"),
+        (Some("anthropic_messages"), "content_block_delta"),
+    ] {
+        let mut arguments = vec!["--show", "stall"];
+        arguments.extend(protocol.into_iter().flat_map(|name| ["--protocol", name]));
+        let (code, script, _) = run(&arguments);
+        assert_eq!(code, Some(0));
+        assert!(script.contains(sign), "{script}");
+    }
+    let (code, _, error) = run(&["--show", "stall", "--protocol", "gemini"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("openai_responses"), "{error}");
+    assert_eq!(run(&["--protocol", "openai_chat"]).0, Some(2));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod commands;
 mod frames;
 mod hostile;
 mod log;
+mod ready;
 mod recordings;
 mod support;
 mod wire;
