@@ -34,6 +34,7 @@
 //! | [`protocol`] | pure | requests of provider protocols, and their streams as events |
 //! | [`verdict`] | pure | from evidence to the reason why an attempt failed |
 //! | [`recovery`] | pure | one generation as a state machine; what generations share |
+//! | [`limits`] | pure | strict limits: budgets and leases; nothing uses it yet |
 //! | [`clock`] | IO | the one clock |
 //! | [`upstream`] | IO | the one door out: connections to providers, one send per exchange |
 //! | [`config`] | IO | the file, its checks, its secrets |
@@ -53,6 +54,7 @@
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod limits;
 pub mod proto;
 pub mod protocol;
 pub mod recovery;

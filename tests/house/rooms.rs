@@ -49,6 +49,11 @@ const ROOMS: &[Room] = &[
             "verdict",
         ],
     },
+    Room {
+        name: "limits",
+        pure: true,
+        knows: &[],
+    },
     // The one clock: hands out `recovery::Time`.
     Room {
         name: "clock",

@@ -1,0 +1,31 @@
+//! PURE. Strict limits: budgets, and the leases that are granted of them.
+//!
+//! A budget counts what leaves for a provider, in sliding windows, in calendar days and at a time. An
+//! acquire takes of every budget that matches, or of none. A window holds strictly: no stretch of time of
+//! its length sees more than its limit arrive at the provider, however sends are bunched and however
+//! long it takes from a grant to its send (`log` has the argument).
+//!
+//! Time comes in as a number, calendar days come in named; nothing here reads a clock.
+
+mod acquire;
+mod budget;
+mod log;
+mod settings;
+mod weights;
+
+pub use acquire::{Account, BudgetId, Denied, LeaseId, Limits};
+pub use budget::{Full, Limit};
+pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
+pub use weights::Weights;
+
+/// Microseconds since the origin of time.
+pub type Micros = u64;
+
+/// A calendar day in a budget's zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Day {
+    /// Days since 1970-01-01.
+    pub number: i64,
+    /// When it ends.
+    pub ends: Micros,
+}

@@ -1,0 +1,73 @@
+//! What a budget allows.
+
+use super::Micros;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Measure {
+    /// Sends.
+    Requests,
+    /// Tokens of the prompt.
+    InputTokens,
+    /// Tokens of the answer.
+    OutputTokens,
+}
+
+impl Measure {
+    /// All of them.
+    pub const ALL: [Measure; 3] = [
+        Measure::Requests,
+        Measure::InputTokens,
+        Measure::OutputTokens,
+    ];
+}
+
+/// At most `limit` in any `window`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowLimit {
+    /// What is counted.
+    pub measure: Measure,
+    /// The most of it.
+    pub limit: u64,
+    /// In any stretch of time of this length.
+    pub window: Micros,
+}
+
+/// At most `limit` in a calendar day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DailyLimit {
+    /// What is counted.
+    pub measure: Measure,
+    /// The most of it.
+    pub limit: u64,
+}
+
+/// What of a reservation comes back when less was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refund {
+    /// Nothing: the provider counts what was asked for.
+    Never,
+    /// Tokens of the prompt only.
+    InputOnly,
+    /// All tokens.
+    #[default]
+    All,
+}
+
+/// A rate limit shared by generations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Sliding windows; several of one measure are allowed.
+    pub windows: Vec<WindowLimit>,
+    /// Sends at a time.
+    pub concurrent: Option<u64>,
+    /// Caps of a calendar day.
+    pub daily: Vec<DailyLimit>,
+    /// What settling gives back.
+    pub refund: Refund,
+    /// By how much later than another a send may arrive although it left at the same time. Every window
+    /// is longer by it.
+    pub margin: Micros,
+}
