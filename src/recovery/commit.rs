@@ -41,13 +41,14 @@ pub struct PartCursor {
 /// Decides what of the accepted attempt is final.
 ///
 /// Arguments are parsed strictly and never repaired. A response that was cut by the token limit gives
-/// its incomplete calls as withheld, a filtered one all its calls; any other malformed call fails the
-/// attempt.
+/// its incomplete calls as withheld, and a call that is its last block and has no arguments yet; a
+/// filtered one all its calls; any other malformed call fails the attempt.
 pub(super) fn close(blocks: &[Block], finish: &Finish) -> Result<Closing, Failure> {
     use FinishReason::{ContentFilter, Length, Refusal, Stop, ToolCalls};
     let mut withheld = Vec::new();
     let mut withheld_calls = Vec::new();
     let mut callable = 0usize;
+    let newest = blocks.len().saturating_sub(1);
     for (index, block) in blocks.iter().enumerate() {
         let Kind::ToolCall { id, name } = &block.kind else {
             if !block.kind.splits() && block.text.len() > UNSPLIT_BYTES {
@@ -57,7 +58,9 @@ pub(super) fn close(blocks: &[Block], finish: &Finish) -> Result<Closing, Failur
             }
             continue;
         };
-        let whole = is_whole(name, &block.text);
+        // A limit may have cut the newest call before its arguments began: no proof that it has none.
+        let cut_short = finish.reason == Length && block.text.is_empty() && index == newest;
+        let whole = is_whole(name, &block.text) && !cut_short;
         let refused = matches!(finish.reason, ContentFilter | Refusal);
         if whole && !refused {
             if block.text.len() + name.len() + id.len() > UNSPLIT_BYTES {

@@ -254,12 +254,15 @@ impl Stream {
         let filtered = self.finish.is_some_and(|reason| refused.contains(&reason));
         let mut message: Vec<Block> = Vec::new();
         let mut before = ("", 0);
-        for (block, of) in self.blocks.iter().zip(&self.of) {
+        let limited = self.finish == Some(FinishReason::Length);
+        for (index, (block, of)) in self.blocks.iter().zip(&self.of).enumerate() {
+            let newest = index + 1 == self.blocks.len();
             let seam = before.0 == "text" && block.kind == "text" && before.1 != *of;
             before = (block.kind, *of);
             match block {
                 Block { text, .. } if seam => message.last_mut().unwrap().text.push_str(text),
                 Block { kind: "call", text } if filtered || !is_whole(text) => {}
+                Block { kind: "call", text } if limited && newest && text.is_empty() => {}
                 Block {
                     kind: "nameless call",
                     ..

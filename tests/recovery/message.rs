@@ -118,6 +118,18 @@ fn a_token_limit_withholds_the_call_that_it_cut() {
 }
 
 #[test]
+fn a_token_limit_withholds_the_call_that_it_cut_before_its_arguments() {
+    let script = finished(FinishReason::Length, |script| {
+        script.tool_call(0, "first", "");
+        script.tool_call(1, "second", "");
+    });
+    assert_eq!(
+        script.last(),
+        "committed length call id0 first \"{}\" FLAG_TOOL_CALLS_WITHHELD withheld second \"\""
+    );
+}
+
+#[test]
 fn a_filtered_answer_withholds_all_calls() {
     for reason in [FinishReason::ContentFilter, FinishReason::Refusal] {
         let script = finished(reason, |script| script.tool_call(0, "f", "{}"));
