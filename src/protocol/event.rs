@@ -59,6 +59,9 @@ pub enum Event<'a> {
     },
     /// Token counts; the last one wins.
     Usage(Usage),
+    /// The provider gave its finish reason, and its protocol wants more before the response is complete:
+    /// [`Event::Finish`] comes with that. Where the one proves the other, this is never told.
+    Finishing,
     /// The semantic terminal: the provider gave its finish reason. Told once, and again only if the
     /// provider changes it; the last one counts.
     Finish {

@@ -123,6 +123,7 @@ impl Generation {
                     }
                 }
             }
+            protocol::Event::Finishing => attempt.clockwork.finishing(now),
             protocol::Event::Finish { reason, native } => {
                 if !self.judge(now, commons) {
                     return;

@@ -177,7 +177,14 @@ impl Clockwork {
         self.last_substantive.replace(now).is_none()
     }
 
-    /// The finish reason came.
+    /// The finish reason came, and is not enough: an end from here on is a late one, and silence is
+    /// still a stall.
+    pub fn finishing(&mut self, now: Time) {
+        self.event(now, LastEvent::Keepalive, true);
+        self.phase = Phase::AfterFinish;
+    }
+
+    /// The finish reason came, and the response is complete.
     pub fn finish(&mut self, now: Time) {
         self.event(now, LastEvent::Delta, true);
         self.finished.get_or_insert(now);

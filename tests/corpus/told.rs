@@ -24,6 +24,7 @@ pub enum Told {
     Unknown,
     Keepalive(bool),
     Usage(Counts),
+    Finishing,
     Finish(String, String),
     BadFinish(String),
     End(bool),
@@ -76,6 +77,7 @@ impl From<Event<'_>> for Told {
                 usage.cache_write_input_tokens,
                 usage.reasoning_output_tokens,
             ]),
+            Event::Finishing => Self::Finishing,
             Event::Finish { reason, native } => {
                 Self::Finish(format!("{reason:?}"), native.to_owned())
             }
@@ -195,7 +197,7 @@ impl Outcome {
             Told::Snapshot(number, whole) => self.repeat(*number, whole),
             Told::Cursor(sequence) => self.cursor = Some(*sequence),
             Told::Unknown => self.unknown += 1,
-            Told::Keepalive(_) => {}
+            Told::Keepalive(_) | Told::Finishing => {}
             Told::Usage(usage) => self.usage = Some(*usage),
             Told::Finish(_, native) | Told::BadFinish(native) => self.finish = Some(native.clone()),
             Told::End(_) => self.done = true,

@@ -1,9 +1,9 @@
 //! Targets that speak Anthropic Messages.
 
 use redrive::proto::{
-    Conversation, Message, NativeBody, Part, Protocol, Reasoning, Role, Start, Tool, ToolCall,
-    ToolResult, VerdictClass as Class, committed::Flag, delta::Content, generate_response::Frame,
-    part::Part as Kind, start::Input,
+    Conversation, Message, NativeBody, Part, Protocol, Reasoning, Role, Start, StoppedBy, Tool,
+    ToolCall, ToolResult, VerdictClass as Class, committed::Flag, delta::Content,
+    generate_response::Frame, part::Part as Kind, start::Input,
 };
 use serde_json::{Value, json};
 use tonic::Code;
@@ -315,6 +315,24 @@ async fn a_stop_reason_without_the_stop_is_a_premature_end_and_replayed() {
     for entry in &ledger.entries[..2] {
         assert_eq!(entry.verdict.as_ref().unwrap().class(), Class::PrematureEof);
     }
+    bench.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_third_stop_reason_without_the_stop_ends_recovery() {
+    let bench = Bench::configured(ANTHROPIC).await;
+    for _ in 0..3 {
+        bench.provider.then(
+            begun()
+                .data(messages::text(0, &["Hello"]))
+                .data(messages::stop_reason("end_turn"))
+                .end(),
+        );
+    }
+    let ended = bench.generate(start()).await.end().await;
+    assert_eq!(ended.class(), Class::PrematureEof);
+    assert_eq!(ended.failed().stopped_by(), StoppedBy::SamePlace);
+    assert_eq!(ended.sends(), (3, 3));
     bench.finish().await;
 }
 

@@ -4,7 +4,7 @@
 //! the data has no type, the name of the event does.
 //!
 //! The response is complete when a stop reason *and* `message_stop` have come, so the finish is told
-//! with the latter; `[DONE]`, which OpenRouter adds, means nothing. Nothing is read after
+//! with the latter, and with the former that it is near; `[DONE]`, which OpenRouter adds, means nothing. Nothing is read after
 //! `message_stop`.
 
 mod blocks;
@@ -201,8 +201,8 @@ impl Response {
             }
             Kind::MessageStart => self.message_start(data, sink)?,
             Kind::MessageDelta => {
-                self.stop_reason(data.delta.stop_reason);
-                if !self.usage(data.usage, sink) {
+                let stopping = self.stop_reason(data.delta.stop_reason, sink);
+                if !self.usage(data.usage, sink) && !stopping {
                     sink(Event::Keepalive { content: true });
                 }
             }
@@ -247,7 +247,7 @@ impl Response {
             each(content, |block: &RawValue| blocks.push(block)).map_err(|_| DecodeError::Json)?;
             self.blocks.whole(blocks, sink)?;
         }
-        self.stop_reason(message.stop_reason);
+        self.stop_reason(message.stop_reason, sink);
         Ok(())
     }
 
@@ -262,11 +262,18 @@ impl Response {
         sink(Event::End { completes: false });
     }
 
-    fn stop_reason(&mut self, reason: Option<&RawValue>) {
+    /// Keeps a stop reason; the first one is told as the beginning of the end. Returns whether it was.
+    fn stop_reason(&mut self, reason: Option<&RawValue>, sink: &mut Sink<'_>) -> bool {
         let [scratch, _] = &mut self.scratch;
-        if let Some(reason) = non_empty(reason, scratch) {
-            reason.clone_into(&mut self.stop_reason);
+        let Some(reason) = non_empty(reason, scratch) else {
+            return false;
+        };
+        let first = self.stop_reason.is_empty();
+        reason.clone_into(&mut self.stop_reason);
+        if first {
+            sink(Event::Finishing);
         }
+        first
     }
 
     fn usage(&mut self, usage: Option<&RawValue>, sink: &mut Sink<'_>) -> bool {

@@ -95,6 +95,7 @@ fn words(event: &Event<'_>) -> String {
             usage.cache_write_input_tokens,
             usage.reasoning_output_tokens
         ),
+        Event::Finishing => "finishing".to_owned(),
         Event::Finish { reason, native } => format!("finish {reason:?} {native}"),
         Event::End { completes } => format!("end {completes}"),
         Event::Error { json } => format!("error {}", String::from_utf8_lossy(json)),

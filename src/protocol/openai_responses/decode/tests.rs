@@ -123,6 +123,7 @@ fn words(event: &Event<'_>) -> String {
             usage.cache_write_input_tokens,
             usage.reasoning_output_tokens
         ),
+        Event::Finishing => panic!("the protocol has nothing of the kind"),
         Event::Finish { reason, native } => format!("finish {reason:?} {native}"),
         Event::BadFinish { native } => format!("bad finish {native}"),
         Event::End { completes } => format!("over {completes}"),

@@ -20,6 +20,7 @@ fn every_stop_reason_has_the_contracts_word_and_is_told_with_the_stop() {
         let expected = [
             "started msg_1 claude",
             "usage 10 1 0 0 0",
+            "finishing",
             "usage 10 5 0 0 0",
             &finish,
             "end false",
@@ -32,7 +33,7 @@ fn every_stop_reason_has_the_contracts_word_and_is_told_with_the_stop() {
 fn a_stop_reason_without_the_stop_is_no_finish() {
     let told = told(&[START, &stopped("end_turn")]);
     assert!(
-        !told.iter().any(|words| words.starts_with("finish")),
+        !told.iter().any(|words| words.starts_with("finish ")),
         "{told:?}"
     );
 }
@@ -42,7 +43,7 @@ fn the_stop_without_a_stop_reason_is_no_finish() {
     let told = told(&[START, STOP]);
     assert_eq!(told.last().unwrap(), "end false");
     assert!(
-        !told.iter().any(|words| words.starts_with("finish")),
+        !told.iter().any(|words| words.starts_with("finish ")),
         "{told:?}"
     );
 }
@@ -56,7 +57,7 @@ fn done_proves_nothing_and_is_nothing_after_the_stop() {
     let told = told_body(body.as_bytes());
     assert_eq!(told.last().unwrap(), "end false");
     assert!(
-        !told.iter().any(|words| words.starts_with("finish")),
+        !told.iter().any(|words| words.starts_with("finish ")),
         "{told:?}"
     );
 
@@ -67,7 +68,12 @@ fn done_proves_nothing_and_is_nothing_after_the_stop() {
     let told = told_body(body.as_bytes());
     assert_eq!(
         told,
-        ["usage 0 5 0 0 0", "finish Stop end_turn", "end false"]
+        [
+            "finishing",
+            "usage 0 5 0 0 0",
+            "finish Stop end_turn",
+            "end false"
+        ]
     );
 }
 
@@ -82,6 +88,7 @@ fn the_last_stop_reason_counts_and_null_is_none() {
     assert_eq!(
         told,
         [
+            "finishing",
             "usage 0 5 0 0 0",
             "alive",
             "usage 0 5 0 0 0",

@@ -8,7 +8,7 @@ fn an_error_event_ends_the_response_whatever_came_before() {
     let told = told(&[START, &stopped("end_turn"), error, STOP]);
     assert_eq!(told.last().unwrap(), &format!("error {error}"));
     assert!(
-        !told.iter().any(|words| words.starts_with("finish")),
+        !told.iter().any(|words| words.starts_with("finish ")),
         "{told:?}"
     );
 }
