@@ -38,7 +38,10 @@ use super::super::{
     BlockKind, DecodeError, Decoder as Decode, DecoderOptions, Delta, Event, Sink, Terminal,
     sse::{Item as SseItem, Splitter},
 };
-use crate::protocol::json::text::{non_empty, string, truthy};
+use crate::protocol::json::{
+    shape::Shape,
+    text::{non_empty, string, truthy},
+};
 
 /// Events larger than this give only their error object to be read: error objects are small, and a
 /// failed response repeats its whole request.
@@ -150,10 +153,8 @@ impl Response {
         let Ok(text) = str::from_utf8(trimmed) else {
             return undecodable(DecodeError::Utf8, sink);
         };
-        // The reader would take a list for the members in order.
-        let event = text.starts_with('{').then(|| serde_json::from_str(text));
-        match event {
-            Some(Ok(event)) => self
+        match serde_json::from_str::<Data<'_>>(text) {
+            Ok(event) if event.shape == Shape::Right => self
                 .data(&event, name, data, sink)
                 .unwrap_or_else(|reason| undecodable(reason, sink)),
             _ => undecodable(DecodeError::Json, sink),
@@ -221,7 +222,7 @@ impl Response {
             Kind::ArgumentsDelta => {
                 let call = blocks::number(item, Place::Content, 0)?;
                 let [scratch, _] = &mut self.scratch;
-                match non_empty(event.delta, scratch) {
+                match piece(event.delta, scratch)? {
                     Some(fragment) => {
                         self.items.blocks.select(call, BlockKind::ToolCall, sink)?;
                         sink(Event::Delta(Delta::ToolArguments { call, fragment }));
@@ -297,7 +298,7 @@ impl Response {
     ) -> Result<bool, DecodeError> {
         let block = blocks::number(item, place, part_index(place, event)?)?;
         let [scratch, _] = &mut self.scratch;
-        let Some(piece) = non_empty(event.delta, scratch) else {
+        let Some(piece) = piece(event.delta, scratch)? else {
             return Ok(false);
         };
         let kind = match text {
@@ -404,6 +405,19 @@ fn delta(text: Text, piece: &str) -> Delta<'_> {
         Text::Reasoning => Delta::Reasoning(piece),
         Text::Refusal => Delta::Refusal(piece),
     }
+}
+
+/// A piece of output; `None` where there is none.
+///
+/// # Errors
+/// [`DecodeError::Json`] where it is no text: passed over, it would be missing from the answer.
+fn piece<'t>(
+    raw: Option<&'t RawValue>,
+    scratch: &'t mut String,
+) -> Result<Option<&'t str>, DecodeError> {
+    let Some(raw) = raw else { return Ok(None) };
+    let text = string(raw, scratch).ok_or(DecodeError::Json)?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
 fn part_index(place: Place, event: &Data<'_>) -> Result<u32, DecodeError> {

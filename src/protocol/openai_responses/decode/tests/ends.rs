@@ -69,6 +69,20 @@ fn the_status_of_the_response_counts_and_an_error_in_it_above_all() {
 }
 
 #[test]
+fn a_repeated_member_hides_no_error() {
+    let error = r#""error":{"code":"server_error"}"#;
+    for response in [
+        format!(r#"{{"id":"a","id":"b","status":"completed",{error}}}"#),
+        format!(r#"{{"status":"completed","status":"completed","output":[],{error}}}"#),
+    ] {
+        let event = format!(r#"{{"type":"response.completed","response":{response}}}"#);
+        let told = told(&format!("data: {event}\n\n"));
+        let last = told.last().unwrap();
+        assert_eq!(*last, format!("error {event}"));
+    }
+}
+
+#[test]
 fn a_failure_is_told_once_as_it_came() {
     let error =
         json!({"type": "error", "error": {"type": "tokens", "code": "rate_limit_exceeded"}});

@@ -300,3 +300,25 @@ fn items_and_blocks_are_bounded() {
     let told = output(&[done(0, &message(&parts))]);
     assert_eq!(told.last().unwrap(), "undecodable TooLarge");
 }
+
+#[test]
+fn a_piece_of_output_that_is_no_text_is_refused_rather_than_lost() {
+    for name in [
+        "output_text",
+        "refusal",
+        "reasoning_text",
+        "reasoning_summary_text",
+        "function_call_arguments",
+    ] {
+        let event = |delta: Value| {
+            let name = format!("response.{name}.delta");
+            output(&[json!({"type": name, "output_index": 0, "delta": delta})])
+        };
+        for delta in [json!(5), json!({"text": "a"}), json!(["a"])] {
+            assert_eq!(event(delta), ["undecodable Json"], "{name}");
+        }
+        for nothing in [json!(""), json!(null)] {
+            assert_eq!(event(nothing), [""; 0], "{name}");
+        }
+    }
+}
