@@ -38,6 +38,7 @@ use super::super::{
     BlockKind, DecodeError, Decoder as Decode, DecoderOptions, Delta, Event, Sink, Terminal,
     sse::{Item as SseItem, Splitter},
 };
+use super::request::is_id;
 use crate::protocol::json::{
     shape::Shape,
     text::{non_empty, string, truthy},
@@ -62,6 +63,8 @@ struct Response {
     sequence: Sequence,
     /// The provider keeps it: it can be resumed.
     stored: bool,
+    /// Its id is none that it could be asked for by, so that no point of it is one to resume from.
+    unaskable: bool,
     id: String,
     model_known: bool,
     items: Items,
@@ -81,6 +84,7 @@ impl Decoder {
                 options,
                 sequence: Sequence::new(options.after),
                 stored: options.after.is_some(),
+                unaskable: false,
                 id: String::new(),
                 model_known: false,
                 items: Items::default(),
@@ -195,6 +199,7 @@ impl Response {
         if let Some(sequence) = number
             && self.options.cursor
             && self.stored
+            && !self.unaskable
         {
             sink(Event::Cursor { sequence });
         }
@@ -356,7 +361,10 @@ impl Response {
         };
         if response_id.is_some() || model.is_some() {
             self.model_known |= model.is_some();
-            self.id.push_str(response_id.unwrap_or_default());
+            if let Some(id) = response_id {
+                self.unaskable = !is_id(id);
+                self.id.push_str(id);
+            }
             sink(Event::Started { response_id, model });
         }
     }

@@ -64,17 +64,19 @@ impl Adapter for OpenaiResponses {
     /// `GET /responses/{id}`: the stream of a stored response, from the event after `sequence` on. An
     /// id that cannot stand in a path as it is, is no id.
     fn resumption(&self, response_id: &str, sequence: u64) -> Option<AdapterRequest> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        let is_id = !response_id.is_empty()
-            && response_id.len() <= MAX_ID_BYTES
-            && response_id.bytes().all(plain);
-        is_id.then(|| AdapterRequest {
+        is_id(response_id).then(|| AdapterRequest {
             method: Method::GET,
             path: format!("{PATH}/{response_id}?stream=true&starting_after={sequence}"),
             headers: accept(),
             body: Bytes::new(),
         })
     }
+}
+
+/// Whether a response can be asked for by `id`.
+pub(super) fn is_id(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(plain)
 }
 
 fn accept() -> HeaderMap {

@@ -99,6 +99,9 @@ fn a_cursor_is_told_where_it_was_asked_for_and_the_response_can_be_resumed() {
     );
     let without = told_with(options, &body(false));
     assert!(!without.iter().any(|event| event.starts_with("cursor")));
+    let by_no_id = body(true).replace(r#""id":"r""#, r#""id":"r/../x""#);
+    let by_no_id = told_with(options, &by_no_id);
+    assert!(!by_no_id.iter().any(|event| event.starts_with("cursor")));
     let not_asked_for = super::told(&body(true));
     assert!(
         !not_asked_for
