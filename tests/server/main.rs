@@ -28,4 +28,5 @@ mod responses;
 mod resuming;
 #[path = "../support/mod.rs"]
 mod support;
+mod targets;
 mod timers;

@@ -322,3 +322,21 @@ fn a_piece_of_output_that_is_no_text_is_refused_rather_than_lost() {
         }
     }
 }
+
+#[test]
+fn calls_that_are_held_back_are_bounded() {
+    let arguments = "a".repeat(1 << 20);
+    let call = |index: u32| {
+        let item =
+            json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments});
+        sse(&done(index, &item))
+    };
+    let mut decoder = Decoder::new(DecoderOptions::default());
+    let mut told = Vec::new();
+    for index in 0..20 {
+        let event = call(index);
+        decoder.feed(event.as_bytes(), &mut |event| told.push(words(&event)));
+    }
+    assert_eq!(told.len(), 16, "{told:?}");
+    assert_eq!(told.last().unwrap(), "undecodable TooLarge");
+}
