@@ -388,6 +388,14 @@ mod tests {
     }
 
     #[test]
+    fn a_passage_that_stands_there_twice_may_come_again() {
+        let passage = &LONG[..80];
+        let text = format!("As they say: {passage}{passage}");
+        let again = format!("{passage}{passage} And so on.");
+        assert_eq!(message(&text, &again), format!("{text}{again}"));
+    }
+
+    #[test]
     fn white_space_at_the_seam_stands_once() {
         for (text, continuation, whole) in [
             ("a\n\n", "\n\nb", "a\n\nb"),
