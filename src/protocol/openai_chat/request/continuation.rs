@@ -147,6 +147,14 @@ impl<'a> Seen<'a> {
             "enable_thinking" => is_unset(text),
             // DeepSeek, Moonshot and others.
             "thinking" => is_unset(text) || has(value, "type", &["\"disabled\""]),
+            // OpenAI's word, which vLLM, SGLang, OpenRouter and others take.
+            "reasoning_effort" => is_unset(text) || text == "\"none\"",
+            // OpenRouter.
+            "reasoning" => {
+                is_unset(text)
+                    || has(value, "enabled", &["false"])
+                    || has(value, "effort", &["\"none\""])
+            }
             // Mistral.
             "prompt_mode" => text != "\"reasoning\"",
             // vLLM, SGLang, llama.cpp.
