@@ -81,7 +81,11 @@ impl Generation {
         // What a verified continuation fixed was committed; all else is void.
         let fixed = self.sequel.take().map_or(0, |sequel| sequel.fixed_below);
         self.ledger.void_from(fixed);
-        let failure = self.ledger.verdict_of_all(failure);
+        // A wait that does not fit is told with the verdict that asked for it.
+        let failure = match by {
+            StoppedBy::WaitTooLong => failure,
+            _ => self.ledger.verdict_of_all(failure),
+        };
         let (attempt, target) = self.ledger.attribute(&failure);
         let verdict = ledger::verdict(&failure, attempt, target);
         let waited = self.take_waited(now);

@@ -1,6 +1,6 @@
 //! What goes into a generation and what comes out.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::Time;
 use crate::{
@@ -114,7 +114,7 @@ pub enum Command {
 }
 
 /// A request for the rest of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum FollowUp {
     /// The original request, followed by the text that the answer begins with.
     Continue {
@@ -128,6 +128,23 @@ pub enum FollowUp {
         /// The sequence number of the last event that is known.
         after: u64,
     },
+}
+
+impl fmt::Debug for FollowUp {
+    /// Not the text: it is content.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Continue { partial } => f
+                .debug_struct("Continue")
+                .field("partial_len", &partial.len())
+                .finish(),
+            Self::Resume { response_id, after } => f
+                .debug_struct("Resume")
+                .field("response_id", response_id)
+                .field("after", after)
+                .finish(),
+        }
+    }
 }
 
 /// What telemetry is told.
@@ -197,4 +214,16 @@ pub struct Waited {
     pub total: Duration,
     /// Who asked for it.
     pub source: WaitSource,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follow_up_is_printed_without_its_text() {
+        let partial = "the answer so far".into();
+        let printed = format!("{:?}", FollowUp::Continue { partial });
+        assert_eq!(printed, "Continue { partial_len: 17 }");
+    }
 }

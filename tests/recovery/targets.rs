@@ -467,3 +467,16 @@ fn a_fallbacks_refusal_is_told_if_nothing_happened_before_it() {
     let (class, target, _) = end(&mut script);
     assert_eq!((class, target.as_str()), (Class::Auth, "b/m"));
 }
+
+#[test]
+fn a_wait_that_does_not_fit_is_told_with_the_verdict_that_asked_for_it() {
+    let mut script = Script::start(params(2));
+    for (class, wait) in [(Class::RateLimited, 3000), (Class::QuotaExhausted, 4000)] {
+        let mut failure = provider(class);
+        failure.wait = Some(s(wait));
+        fail_sent(&mut script, failure);
+    }
+    let (class, target, stopped_by) = end(&mut script);
+    assert_eq!(stopped_by, StoppedBy::WaitTooLong);
+    assert_eq!((class, target.as_str()), (Class::QuotaExhausted, "b/m"));
+}

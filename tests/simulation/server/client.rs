@@ -305,10 +305,17 @@ impl Client {
         if said.partial.is_some() {
             self.account.reach("committed after a continuation");
         }
-        let spoken: Vec<Block> = said
-            .message()
+        let message = said.message();
+        let newest = message.len().saturating_sub(1);
+        // The token limit may have cut the newest call before its arguments.
+        let is_callable = |(index, block): &(usize, Block)| {
+            is_whole(&block.text) && !(*index == newest && block.text.is_empty())
+        };
+        let spoken: Vec<Block> = message
             .into_iter()
-            .filter(|block| withheld == 0 || block.kind != "call" || is_whole(&block.text))
+            .enumerate()
+            .filter(|block| withheld == 0 || block.1.kind != "call" || is_callable(block))
+            .map(|(_, block)| block)
             .map(|mut block| {
                 if block.kind == "call" && block.text.is_empty() {
                     "{}".clone_into(&mut block.text);
