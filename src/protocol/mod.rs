@@ -9,6 +9,7 @@ pub mod anthropic_messages;
 mod dialect;
 mod event;
 mod json;
+mod native;
 pub mod openai_chat;
 pub mod openai_responses;
 mod options;

@@ -4,7 +4,6 @@ mod content;
 mod continuation;
 mod conversation;
 mod message;
-mod native;
 
 use bytes::Bytes;
 use http::{
@@ -15,6 +14,7 @@ use http::{
 use crate::protocol::{
     Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
+    native,
 };
 
 /// Below the base URL, which for the vendor ends in `/v1`.

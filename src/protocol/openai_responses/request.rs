@@ -3,7 +3,6 @@
 mod content;
 mod conversation;
 mod input;
-mod native;
 mod tools;
 
 use bytes::Bytes;
@@ -15,6 +14,7 @@ use http::{
 use crate::protocol::{
     Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
+    native,
     openai_chat::OpenaiChat,
 };
 

@@ -1,10 +1,11 @@
-//! A native body: the client's own bytes, but for `model`, which becomes the target's, and `stream`,
-//! which becomes true, each in place. What is already so stays as it is spelled; a missing one goes to
-//! the front.
+//! A native body: the client's own bytes, changed only where they must be.
+//!
+//! `model` becomes the target's and `stream` true, each in place; what is already so stays as it is
+//! spelled. Every other byte is sent as it came. Members that are missing go to the front.
 
 use bytes::Bytes;
 
-use crate::protocol::{
+use super::{
     adapter::RequestError,
     json::{
         edit::{Edit, Wanted, splice},
@@ -32,9 +33,10 @@ pub(super) fn body(json: &Bytes, model: &str) -> Result<Bytes, RequestError> {
 
 fn edits<'a>(
     object: &Object<'a>,
-    [old_model, stream]: [Wanted<'a>; 2],
+    wanted: [Wanted<'a>; 2],
     model: &str,
 ) -> Result<Vec<Edit>, RequestError> {
+    let [old_model, stream] = wanted;
     let mut edits = Vec::new();
     match old_model.once()? {
         Some(old) if serde_json::from_str::<String>(old.get()).is_ok_and(|old| old == model) => {}
