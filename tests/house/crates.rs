@@ -33,8 +33,9 @@ const DUPLICATES: &[(&str, &str)] = &[
     ),
     (
         "hashbrown",
-        "petgraph 0.8 (a build dependency) is behind indexmap",
+        "petgraph 0.8 (a build dependency) and governor are behind indexmap",
     ),
+    ("foldhash", "follows hashbrown"),
     ("itertools", "criterion 0.7 (benches) is behind prost"),
     (
         "prettyplease",
