@@ -46,6 +46,7 @@ fn params() -> Params {
     let target = Target {
         name: "a/m".into(),
         provider: "a".into(),
+        domains: vec!["a".into()],
         model: "m".into(),
         context_window: None,
         timers: Timers::HOSTED,

@@ -34,11 +34,12 @@
 //! | [`protocol`] | pure | requests of provider protocols, and their streams as events |
 //! | [`verdict`] | pure | from evidence to the reason why an attempt failed |
 //! | [`recovery`] | pure | one generation as a state machine; what generations share |
-//! | [`limits`] | pure | strict limits: budgets and leases; nothing uses it yet |
+//! | [`limits`] | pure | strict limits: what a budget allows, and when |
 //! | [`clock`] | IO | the one clock |
 //! | [`upstream`] | IO | the one door out: connections to providers, one send per exchange |
 //! | [`config`] | IO | the file, its checks, its secrets |
 //! | [`telemetry`] | IO | metrics, traces, logs |
+//! | [`budgets`] | IO | leases: who may send now, who waits |
 //! | [`session`] | IO | drives one generation; the registry of all |
 //! | [`server`] | IO | gRPC, health, drain |
 //! | [`simulator`] | IO | a scripted provider, for the demo and for tests |
@@ -51,6 +52,7 @@
 //! source, socket or lock; that is what lets tests play random failures by the thousand, and cut every
 //! recording at every byte. The same walk with file names is in `ARCHITECTURE.md`.
 
+pub mod budgets;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -1,11 +1,13 @@
 //! The configuration, resolved: every name looked up, every default filled in, every secret read.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use jiff::tz::TimeZone;
 use secrecy::SecretString;
 
 use crate::{
+    limits::Settings,
     protocol::{Dialect, Protocol, Terminal},
     recovery::settings::{Policy, RetryBudgetSettings, Timers},
     upstream::Endpoint,
@@ -18,6 +20,8 @@ pub struct Config {
     pub listen: Listen,
     /// Routes by name.
     pub routes: BTreeMap<String, Arc<Route>>,
+    /// Rate limits shared by generations, in the file's order: the order names them.
+    pub budgets: Arc<[Budget]>,
     /// How much of the traffic to a provider may be retries.
     pub retry_budget: RetryBudgetSettings,
     /// Traces, metrics and logs.
@@ -106,6 +110,8 @@ pub struct Route {
     pub policy: Policy,
     /// The largest message, in bytes.
     pub max_message_bytes: usize,
+    /// Tokens of output that are reserved of budgets where the request states no bound.
+    pub max_output_tokens: u64,
     /// How long a client may take nothing although something waits for it; zero is off.
     pub client_idle: Duration,
 }
@@ -123,6 +129,71 @@ pub struct Target {
     pub context_window: Option<u64>,
     /// Its timers: its own over the route's over the profile's.
     pub timers: Timers,
+}
+
+/// A rate limit shared by generations.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// What it allows.
+    pub settings: Settings,
+    /// Which attempts take part of it.
+    pub selector: Selector,
+    /// Where its calendar days begin.
+    pub zone: TimeZone,
+    /// Whom those who wait are fair to; none: first come, first served.
+    pub fairness: Option<Fairness>,
+    /// How its sends are spread inside its windows.
+    pub smoothing: Option<Smoothing>,
+    /// How many attempts may wait for it.
+    pub max_waiting: usize,
+    /// Where no tokenizer is known for the model: so many bytes of the prompt count as one token.
+    pub bytes_per_token: u32,
+}
+
+/// Which attempts take part of a budget: those that match all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// The provider's name.
+    pub provider: Option<String>,
+    /// The credential's name.
+    pub credential: Option<String>,
+    /// `provider/model`, in which `*` stands for any run of characters.
+    pub target: Option<String>,
+    /// The route's name.
+    pub route: Option<String>,
+    /// Values of labels, in which `*` stands for any run of characters; a label that a start does not
+    /// have matches nothing.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Selector {
+    /// Whether it stands for quota at a provider: only then do the provider's own words (a 429, its
+    /// rate-limit headers) concern it.
+    pub fn is_of_a_provider(&self) -> bool {
+        self.provider.is_some() || self.credential.is_some() || self.target.is_some()
+    }
+}
+
+/// Those who wait are served in turn by the values of a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fairness {
+    /// The label's name.
+    pub label: String,
+    /// Shares by value, from 1.
+    pub weights: BTreeMap<String, u32>,
+    /// The share of every other value.
+    pub default_weight: u32,
+}
+
+/// Sends are spread: `burst` at once, then `requests` evenly over each `per`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Smoothing {
+    /// Sends.
+    pub requests: NonZeroU32,
+    /// In this time.
+    pub per: Duration,
+    /// At once.
+    pub burst: NonZeroU32,
 }
 
 /// Traces, metrics and logs.

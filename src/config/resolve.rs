@@ -57,6 +57,7 @@ impl<'a> Resolver<'a> {
         Some(Config {
             listen: listen?,
             routes,
+            budgets: Arc::default(),
             retry_budget: RetryBudgetSettings {
                 ratio: file.retry_budget.ratio.0,
                 floor: file.retry_budget.floor.u32(),

@@ -25,8 +25,11 @@ const TRIES_PER_VISIT: u32 = 2;
 pub struct Target {
     /// `provider/model`; also names its circuit.
     pub name: Arc<str>,
-    /// The provider; also names its credentials and its retry budget.
+    /// The provider; also names its credentials.
     pub provider: Arc<str>,
+    /// What each credential's retry budget is called: the budget that stands for its provider's quota,
+    /// else the provider. One entry where there are no credentials.
+    pub domains: Vec<Arc<str>>,
     /// The model asked for.
     pub model: String,
     /// In tokens, where known.

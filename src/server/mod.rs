@@ -29,6 +29,7 @@ pub use rpc::Rpc;
 pub use service::{Grpc, Service};
 
 use crate::{
+    budgets::Budgets,
     clock::Clock,
     config::Config,
     proto::{FILE_DESCRIPTOR_SET, generation_service_server::GenerationServiceServer},
@@ -69,11 +70,13 @@ impl Server {
         clock: Clock,
         telemetry: Telemetry,
     ) -> Self {
+        let budgets = Budgets::new(clock, Arc::clone(&config.budgets));
         let commons = Commons::new(config.retry_budget);
         let max_total_bytes = config.limits.max_total_bytes;
         let environment = Arc::new(Environment::new(
             clock,
             upstream,
+            budgets,
             commons,
             telemetry,
             max_total_bytes,

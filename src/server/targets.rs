@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{options::Tightened, refusal::Refusal};
 use crate::{
     config::{self, Route},
+    limits::Weights,
     proto::{NativeBody, Protocol, SkippedTarget, Start, start::Input},
     protocol::adapter::{self, RequestInput, Source},
     recovery,
@@ -194,6 +195,8 @@ fn request(
         headers,
         body: request.body,
         connect: tightened.timers(target.timers).connect,
+        budgets: Vec::new(),
+        tokens: Weights::default(),
     })
 }
 
@@ -206,6 +209,10 @@ fn core_target(
     recovery::Target {
         name: target.name.as_str().into(),
         provider: target.provider.name.as_str().into(),
+        domains: vec![
+            target.provider.name.as_str().into();
+            target.provider.credentials.len().max(1)
+        ],
         model: target.model.clone(),
         context_window: target.context_window,
         timers: tightened.timers(target.timers),

@@ -179,7 +179,7 @@ impl Driver {
             return self.tell(attempt, Seen::Failed(failure));
         };
         let upstream = &self.session.environment.upstream;
-        let exchange = upstream.open(&planned.provider.endpoint, slot, request);
+        let exchange = upstream.open(&planned.provider.endpoint, slot, request, None);
         self.running = Some(Running {
             attempt,
             target,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
+    budgets::Budgets,
     clock::Clock,
     recovery::{Access, Commons},
     telemetry::{Gauge, Guard, Telemetry},
@@ -15,6 +16,8 @@ pub struct Environment {
     pub clock: Clock,
     /// The one door out.
     pub upstream: Arc<dyn Upstream>,
+    /// Who may send now.
+    pub budgets: Budgets,
     /// Metrics, traces and gauges.
     pub telemetry: Telemetry,
     /// Transcripts together.
@@ -27,6 +30,7 @@ impl Environment {
     pub fn new(
         clock: Clock,
         upstream: Arc<dyn Upstream>,
+        budgets: Budgets,
         commons: Commons,
         telemetry: Telemetry,
         max_total_bytes: usize,
@@ -35,6 +39,7 @@ impl Environment {
         Self {
             clock,
             upstream,
+            budgets,
             telemetry,
             memory: Memory {
                 bytes,

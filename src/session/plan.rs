@@ -7,7 +7,9 @@ use http::{HeaderMap, Method};
 use secrecy::ExposeSecret;
 
 use crate::{
+    budgets::Matched,
     config::Provider,
+    limits::Weights,
     protocol::{Decoder, DecoderOptions, adapter::adapter},
     recovery::FollowUp,
     upstream::Request,
@@ -39,6 +41,11 @@ pub struct PlannedTarget {
     pub body: Bytes,
     /// Bounds everything before the hand-over.
     pub connect: Duration,
+    /// The budgets that an attempt takes part of, by the index of its credential (one entry where the
+    /// provider has none).
+    pub budgets: Vec<Arc<Matched>>,
+    /// What an attempt takes of them at most.
+    pub tokens: Weights,
 }
 
 impl PlannedTarget {

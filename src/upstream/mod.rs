@@ -117,6 +117,16 @@ pub trait Exchange: Send {
     fn drain(self: Box<Self>);
 }
 
+/// The right to make one send, asked for in the same synchronous step as the hand-over.
+pub trait Permit: Send {
+    /// The first byte is about to leave. `false`: the time to send has passed, and nothing may leave.
+    /// Asked again before another hand-over of the same request.
+    fn leave(&mut self) -> bool;
+
+    /// The hand-over proved that not a byte has left.
+    fn stayed(&mut self);
+}
+
 /// A place among an endpoint's connections; released when dropped or when its exchange ends.
 pub trait Slot: Send {}
 
@@ -133,11 +143,12 @@ pub trait Upstream: Send + Sync {
     /// Takes a connection slot, in order of asking; ready at once where one is free.
     fn slot(&self, endpoint: &Arc<Endpoint>) -> SlotFuture;
 
-    /// Sends `request` at most once.
+    /// Sends `request` at most once, if `permit` allows it when it is about to leave.
     fn open(
         &self,
         endpoint: &Arc<Endpoint>,
         slot: Box<dyn Slot>,
         request: Request,
+        permit: Option<Box<dyn Permit>>,
     ) -> Box<dyn Exchange>;
 }

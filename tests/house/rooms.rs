@@ -68,7 +68,9 @@ const ROOMS: &[Room] = &[
     Room {
         name: "config",
         pure: false,
-        knows: &["proto", "protocol", "recovery", "upstream", "verdict"],
+        knows: &[
+            "limits", "proto", "protocol", "recovery", "upstream", "verdict",
+        ],
     },
     Room {
         name: "telemetry",
@@ -76,9 +78,24 @@ const ROOMS: &[Room] = &[
         knows: &["clock", "config", "proto", "recovery", "verdict"],
     },
     Room {
+        name: "budgets",
+        pure: false,
+        knows: &[
+            "clock",
+            "config",
+            "limits",
+            "proto::waiting",
+            "recovery::Time",
+            "telemetry",
+            "upstream::Permit",
+        ],
+    },
+    Room {
         name: "session",
         pure: false,
         knows: &[
+            "budgets",
+            "limits",
             "clock",
             "config",
             "proto",
@@ -93,6 +110,8 @@ const ROOMS: &[Room] = &[
         name: "server",
         pure: false,
         knows: &[
+            "budgets",
+            "limits",
             "clock",
             "config",
             "proto",
@@ -136,6 +155,7 @@ const PURE_CRATES: &[&str] = &[
     "http",
     "httpdate",
     "humantime",
+    "jiff",
     "memchr",
     "prost",
     "prost_types",

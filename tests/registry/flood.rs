@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode};
 use redrive::{
     proto::{VerdictClass as Class, generate_response::Frame},
     recovery::Event,
-    upstream::{Endpoint, Exchange, Request, Signal, Slot, SlotFuture, Upstream},
+    upstream::{Endpoint, Exchange, Permit, Request, Signal, Slot, SlotFuture, Upstream},
 };
 use tokio::time;
 
@@ -29,7 +29,13 @@ impl Upstream for Flood {
         Box::pin(ready(Ok(Box::new(Free) as Box<dyn Slot>)))
     }
 
-    fn open(&self, _: &Arc<Endpoint>, _: Box<dyn Slot>, _: Request) -> Box<dyn Exchange> {
+    fn open(
+        &self,
+        _: &Arc<Endpoint>,
+        _: Box<dyn Slot>,
+        _: Request,
+        _: Option<Box<dyn Permit>>,
+    ) -> Box<dyn Exchange> {
         Box::new(Comments { told: 0 })
     }
 }

@@ -3,8 +3,10 @@
 use std::{path::Path, sync::Arc, task::Context, time::Duration};
 
 use redrive::{
+    budgets::Budgets,
     clock::Clock,
     config::{self, Config, Process},
+    limits::Weights,
     proto::{Delivery, GenerateResponse},
     recovery::{Commons, Generation, Next, Params, Target, Time},
     session::{
@@ -31,6 +33,7 @@ impl Rig {
         let environment = Arc::new(Environment::new(
             Clock::start(),
             Arc::new(upstream),
+            Budgets::new(Clock::start(), Vec::new()),
             Commons::new(config.retry_budget),
             telemetry,
             1 << 20,
@@ -104,6 +107,8 @@ impl Rig {
                 headers: http::HeaderMap::new(),
                 body: bytes::Bytes::from_static(b"{}"),
                 connect: self.target.timers.connect,
+                budgets: Vec::new(),
+                tokens: Weights::default(),
             }],
         }
     }
@@ -115,6 +120,7 @@ impl Rig {
             targets: [Target {
                 name: self.target.name.as_str().into(),
                 provider: self.target.provider.name.as_str().into(),
+                domains: vec![self.target.provider.name.as_str().into()],
                 model: self.target.model.clone(),
                 context_window: None,
                 timers: self.target.timers,

@@ -16,7 +16,9 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use redrive::{
-    upstream::{Endpoint, Exchange, QueueFull, Request, Signal, Slot, SlotFuture, Upstream},
+    upstream::{
+        Endpoint, Exchange, Permit, QueueFull, Request, Signal, Slot, SlotFuture, Upstream,
+    },
     verdict::{
         Stage,
         transport::{TransportError, TransportKind},
@@ -323,6 +325,7 @@ impl Upstream for Provider {
         endpoint: &Arc<Endpoint>,
         slot: Box<dyn Slot>,
         request: Request,
+        _: Option<Box<dyn Permit>>,
     ) -> Box<dyn Exchange> {
         let script = self.0.scripts.lock().unwrap().pop_front();
         let send = Received {

@@ -330,7 +330,7 @@ pub async fn read(exchange: &mut Box<dyn Exchange>) -> Told {
 /// Opens an exchange without reading it.
 pub async fn open(door: &Door, endpoint: &Arc<Endpoint>, request: Request) -> Box<dyn Exchange> {
     let slot = door.slot(endpoint).await.unwrap();
-    door.open(endpoint, slot, request)
+    door.open(endpoint, slot, request, None)
 }
 
 /// One exchange, whole.

@@ -49,6 +49,7 @@ impl Resolver<'_> {
             targets: self.targets(&at.key("targets"), raw.targets, &raw.timers, providers),
             models: raw.models,
             policy: self.policy(&at.key("recovery"), &raw.recovery),
+            max_output_tokens: 4096,
             max_message_bytes: raw.max_message_bytes.usize(),
             client_idle: raw.client_idle.0,
         }

@@ -26,7 +26,7 @@ use http::StatusCode;
 use tokio::time::{self, Sleep};
 
 use super::{
-    super::{Exchange, Request, Signal, Slot},
+    super::{Exchange, Permit, Request, Signal, Slot},
     errors::unsent,
     gunzip::{BadGzip, Decoder},
     h1::{self, MAX_HEAD_BYTES},
@@ -52,6 +52,7 @@ pub(super) struct HttpExchange {
     state: State,
     site: Arc<Site>,
     slot: Option<Box<dyn Slot>>,
+    permit: Option<Box<dyn Permit>>,
     /// The end of the connect timer.
     send_by: Option<Pin<Box<Sleep>>>,
     condemned: bool,
@@ -75,7 +76,12 @@ enum State {
 
 impl HttpExchange {
     /// Begins to connect when first polled.
-    pub(super) fn open(site: Arc<Site>, slot: Box<dyn Slot>, request: Request) -> Self {
+    pub(super) fn open(
+        site: Arc<Site>,
+        slot: Box<dyn Slot>,
+        request: Request,
+        permit: Option<Box<dyn Permit>>,
+    ) -> Self {
         let timeout = request.connect_timeout;
         let state = match message(&site, request) {
             Ok(message) => State::Opening {
@@ -89,6 +95,7 @@ impl HttpExchange {
             state,
             site,
             slot: Some(slot),
+            permit,
             send_by,
             condemned: false,
         }
@@ -119,10 +126,22 @@ impl HttpExchange {
                 }
             };
             let was_open = found.was_open();
-            match found.send(&message, cx) {
+            let may_leave = self.permit.as_mut().is_none_or(|permit| permit.leave());
+            if !may_leave {
+                return self.failed(unsent(
+                    TransportKind::NotSentInTime,
+                    "the time to send had passed",
+                ));
+            }
+            let sent = found.send(&message, cx);
+            if let (Err(()), Some(permit)) = (&sent, &mut self.permit) {
+                permit.stayed();
+            }
+            match sent {
                 Ok(flight) => {
                     self.state = State::Awaiting(flight);
                     self.send_by = None;
+                    self.permit = None;
                     return Poll::Ready(Signal::Sent);
                 }
                 Err(()) if was_open => link = Box::pin(self.site.clone().link()),

@@ -51,7 +51,7 @@ use std::{
 
 use pool::Site;
 
-use super::{Endpoint, Exchange, Request, Slot, SlotFuture, Upstream};
+use super::{Endpoint, Exchange, Permit, Request, Slot, SlotFuture, Upstream};
 
 pub use tls::parse_authorities;
 
@@ -109,11 +109,13 @@ impl Upstream for Door {
         endpoint: &Arc<Endpoint>,
         slot: Box<dyn Slot>,
         request: Request,
+        permit: Option<Box<dyn Permit>>,
     ) -> Box<dyn Exchange> {
         Box::new(exchange::HttpExchange::open(
             self.site(endpoint),
             slot,
             request,
+            permit,
         ))
     }
 }

@@ -43,6 +43,7 @@ pub fn target(provider: &str) -> Target {
     Target {
         name: format!("{provider}/m").into(),
         provider: provider.into(),
+        domains: vec![provider.into()],
         model: "m".into(),
         context_window: None,
         timers: Timers::HOSTED,
