@@ -13,7 +13,7 @@ mod log;
 mod settings;
 mod weights;
 
-pub use acquire::{Account, BudgetId, Denied, LeaseId, Limits};
+pub use acquire::{Account, Ahead, BudgetId, Denied, LeaseId, Limits};
 pub use budget::{Full, Limit};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
 pub use weights::Weights;
