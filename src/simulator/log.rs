@@ -122,8 +122,9 @@ impl Serialize for Body {
     }
 }
 
+/// With its microseconds: windows of a limit are swept over these times.
 fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    serializer.serialize_f64(time.as_micros() as f64 / 1e3)
 }
 
 fn maybe_millis<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {

@@ -12,6 +12,11 @@
 //! | `redrive_generations_active` | gauge | |
 //! | `redrive_time_to_first_token_seconds` | histogram | |
 //! | `redrive_recovery_time_seconds` | histogram | |
+//! | `redrive_budget_decisions_total` | counter | `budget`: a name of the configuration · `decision`: granted, waited, refused |
+//! | `redrive_budget_wait_seconds` | histogram | `budget` |
+//! | `redrive_budget_used`, `redrive_budget_limit` | gauge | `budget` · `limit`: such as `requests/1m` |
+//! | `redrive_budget_waiting`, `redrive_budget_resting` | gauge | `budget` |
+//! | `redrive_budget_overruns_total` | counter | `budget` |
 //! | `redrive_grpc_connections_active`, `redrive_grpc_streams_active`, `redrive_provider_connections_active`, `redrive_tasks_active`, `redrive_transcript_bytes` | gauge | |
 
 use std::time::Duration;
@@ -24,6 +29,7 @@ use opentelemetry_sdk::{error::OTelSdkError, metrics::SdkMeterProvider};
 use prometheus::{Registry, TextEncoder};
 
 use super::{
+    budgets::{self, BudgetMetrics, BudgetReading},
     gauges::{Gauge, Gauges},
     labels::{Outcome, TargetNames, verdict},
 };
@@ -44,8 +50,10 @@ pub(super) struct Metrics {
     unknown_events: Counter<u64>,
     time_to_first_token: Histogram<f64>,
     recovery_time: Histogram<f64>,
+    pub(super) budgets: BudgetMetrics,
     targets: TargetNames,
     registry: Option<Registry>,
+    meter: Meter,
     /// Dropping it would end the collection.
     _provider: SdkMeterProvider,
 }
@@ -100,8 +108,10 @@ impl Metrics {
                 "redrive.recovery_time",
                 "Seconds from knowing of a failure to the first token of its replacement",
             ),
+            budgets: BudgetMetrics::new(&meter),
             targets,
             registry,
+            meter,
             _provider: provider,
         };
         metrics.start_at_zero();
@@ -145,6 +155,17 @@ impl Metrics {
         self.recovery_time.record(since_failure.as_secs_f64(), &[]);
     }
 
+    /// From now on every scrape reads all budgets.
+    pub(super) fn observe_budgets(
+        &self,
+        read: impl Fn() -> Vec<BudgetReading> + Clone + Send + Sync + 'static,
+    ) {
+        for budget in read() {
+            self.budgets.start_at_zero(&budget.budget);
+        }
+        budgets::observe(&self.meter, read);
+    }
+
     /// The Prometheus text, or nothing where metrics are off.
     pub(super) fn render(&self) -> Option<String> {
         let families = self.registry.as_ref()?.gather();
@@ -174,7 +195,7 @@ fn disposition(value: &'static str) -> KeyValue {
     KeyValue::new("disposition", value)
 }
 
-fn seconds(meter: &Meter, name: &'static str, description: &'static str) -> Histogram<f64> {
+pub(super) fn seconds(meter: &Meter, name: &'static str, description: &'static str) -> Histogram<f64> {
     meter
         .f64_histogram(name)
         .with_unit("s")

@@ -8,6 +8,7 @@
 //! for each send. They end exactly once, at the latest when their owner is dropped.
 
 mod attempt;
+mod budgets;
 mod context;
 mod gauges;
 mod generation;
@@ -18,13 +19,14 @@ mod rpc;
 mod semconv;
 mod traces;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::{error::OTelSdkError, trace::SdkTracerProvider};
 
 pub use self::{
     attempt::Attempt,
+    budgets::{BudgetReading, Decision, LimitReading},
     gauges::{Gauge, Gauges, Guard},
     generation::{Generation, GenerationObserver},
     labels::Outcome,
@@ -118,6 +120,24 @@ impl Telemetry {
             Ok(Err(error)) => tracing::warn!(%error, "the last spans were not exported"),
             Err(error) => tracing::warn!(%error, "the export of the last spans did not finish"),
         }
+    }
+
+    /// From now on every scrape reads all budgets by `read`, which must not block.
+    pub fn observe_budgets(
+        &self,
+        read: impl Fn() -> Vec<BudgetReading> + Clone + Send + Sync + 'static,
+    ) {
+        self.metrics().observe_budgets(read);
+    }
+
+    /// An attempt asked `budget` and was answered.
+    pub fn budget_decided(&self, budget: &str, decision: Decision) {
+        self.metrics().budgets.decided(budget, decision);
+    }
+
+    /// An attempt got its lease after it had waited for `budget`, for so long.
+    pub fn budget_waited(&self, budget: &str, wait: Duration) {
+        self.metrics().budgets.waited(budget, wait);
     }
 
     fn metrics(&self) -> &Metrics {

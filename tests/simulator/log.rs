@@ -34,6 +34,8 @@ async fn the_log_is_served_without_credentials_and_is_no_request_itself() {
     assert_eq!(request["status"], 200);
     assert_eq!(request["bytes_sent"], 2);
     assert_eq!(request["end"], "fin");
+    let arrived = simulator.received()[0].arrived;
+    assert_eq!(request["arrived_ms"], arrived.as_micros() as f64 / 1e3);
 }
 
 #[tokio::test]
