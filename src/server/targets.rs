@@ -128,7 +128,12 @@ fn targets(route: &Route, model: &str) -> Result<Vec<config::Target>, Refusal> {
         return Ok(targets);
     }
     let own = targets.first().is_some_and(|target| target.model == model);
-    if !own && !route.models.iter().any(|pattern| matches(pattern, model)) {
+    if !own
+        && !route
+            .models
+            .iter()
+            .any(|pattern| config::matches(pattern, model))
+    {
         let shown: String = model.chars().take(64).collect();
         let reason = format!(
             "{shown:?} is not allowed by route {}; allowed are {:?}",
@@ -142,26 +147,6 @@ fn targets(route: &Route, model: &str) -> Result<Vec<config::Target>, Refusal> {
         first.context_window = first.context_window.filter(|_| own);
     }
     Ok(targets)
-}
-
-/// Whether `model` matches `pattern`, in which `*` stands for any run of characters.
-fn matches(pattern: &str, model: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = model.strip_prefix(first) else {
-        return false;
-    };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else {
-        return rest.is_empty();
-    };
-    for piece in pieces {
-        match rest.split_once(piece) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 fn request(
@@ -220,21 +205,5 @@ fn core_target(
         fallback,
         continues: request.continues(),
         resumes: target.provider.resume,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_run_of_characters() {
-        assert!(matches("gpt-5-*", "gpt-5-mini"));
-        assert!(matches("gpt-5", "gpt-5"));
-        assert!(matches("*", "anything"));
-        assert!(matches("a*b*c", "a-x-b-y-c"));
-        assert!(!matches("gpt-5", "gpt-5-mini"));
-        assert!(!matches("gpt-5-*", "gpt-4"));
-        assert!(!matches("a*bc*c", "abc"));
     }
 }
