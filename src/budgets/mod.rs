@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-pub use lease::{Lease, Pass};
+pub use lease::{Lease, Pass, Spent};
 pub use matching::{Matched, Occasion};
 
 use crate::{

@@ -88,6 +88,11 @@ impl PlannedTarget {
         Some(request)
     }
 
+    /// The budgets that an attempt with this credential takes part of.
+    pub fn matched(&self, credential: usize) -> Arc<Matched> {
+        self.budgets.get(credential).cloned().unwrap_or_default()
+    }
+
     /// Whether the provider can be asked to continue the answer to this request.
     pub fn continues(&self) -> bool {
         let form = || {
