@@ -262,8 +262,9 @@ impl Driver {
             return Poll::Pending;
         };
         let environment = &self.session.environment;
-        let event = match ready!(reservation.poll(cx, &*environment.upstream, &environment.budgets))
-        {
+        let progress = ready!(reservation.poll(cx, &*environment.upstream, &environment.budgets));
+        reservation.observe(&progress, environment);
+        let event = match progress {
             Progress::Held(held) => {
                 let credential = held.credential;
                 self.reservation = None;

@@ -18,12 +18,13 @@ use std::{
     time::Duration,
 };
 
-use super::PlannedTarget;
+use super::{Environment, PlannedTarget};
 use crate::{
     budgets::{self, Answer, Ask, Asking, Budgets, Lease, Refusal, RefusalKind, Way},
     limits::Weights,
     proto::waiting::Reason,
-    recovery::{Takes, Wait},
+    recovery::{Takes, Time, Wait},
+    telemetry::Decision,
     upstream::{Endpoint, QueueFull, Slot, SlotFuture, Upstream},
     verdict::{Class, Denied, Failure, Origin, Stage as FailedAt},
 };
@@ -39,6 +40,8 @@ pub(super) struct Reservation {
     stage: Stage,
     /// The core knows that a slot is waited for.
     told: bool,
+    /// Since when a lease is waited for, and of which budget last.
+    waits: Option<(Time, Arc<str>)>,
 }
 
 enum Stage {
@@ -97,6 +100,47 @@ impl Reservation {
             },
             stage: Stage::Slot(upstream.slot(&planned.provider.endpoint)),
             told: false,
+            waits: None,
+        }
+    }
+
+    /// Tells telemetry what budgets answered.
+    pub fn observe(&mut self, progress: &Progress, environment: &Environment) {
+        let Environment {
+            clock,
+            budgets,
+            telemetry,
+            ..
+        } = environment;
+        match progress {
+            Progress::Waiting(wait) => {
+                let Some(denied) = &wait.denied else { return };
+                let since = match &self.waits {
+                    Some((since, _)) => *since,
+                    None => {
+                        telemetry.budget_decided(&denied.budget, Decision::Waited);
+                        clock.now()
+                    }
+                };
+                self.waits = Some((since, Arc::clone(&denied.budget)));
+            }
+            Progress::Refused(failure) => {
+                if let Some(denied) = &failure.denied {
+                    telemetry.budget_decided(&denied.budget, Decision::Refused);
+                }
+            }
+            Progress::Held(held) => {
+                let mut ways = self.ask.ways.iter();
+                let way = ways.find(|way| way.credential == held.credential);
+                for &budget in way.iter().flat_map(|way| &way.matched.budgets) {
+                    if let Some(name) = budgets.name(budget) {
+                        telemetry.budget_decided(name, Decision::Granted);
+                    }
+                }
+                if let Some((since, budget)) = &self.waits {
+                    telemetry.budget_waited(budget, clock.now().since(*since));
+                }
+            }
         }
     }
 
