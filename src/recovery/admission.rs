@@ -164,7 +164,11 @@ impl Generation {
         if let Some(client) = &mut self.client {
             client.push_after(frame, stays);
         }
-        self.observe(Observation::Waiting { reason, expected });
+        self.observe(Observation::Waiting {
+            reason,
+            budget: budget.to_owned(),
+            expected,
+        });
     }
 
     /// What was waited for the attempt that is being dispatched.

@@ -210,6 +210,8 @@ pub enum Observation {
     Waiting {
         /// What for.
         reason: waiting::Reason,
+        /// Of which budget; empty where it is none.
+        budget: String,
         /// How long it is expected to last.
         expected: Option<Duration>,
     },

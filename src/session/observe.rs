@@ -15,8 +15,12 @@ impl Driver {
             return;
         };
         match observation {
-            Observation::Waiting { reason, expected } => {
-                observer.waiting(reason, expected.unwrap_or_default());
+            Observation::Waiting {
+                reason,
+                budget,
+                expected,
+            } => {
+                observer.waiting(reason, &budget, expected);
             }
             Observation::AttemptStarted {
                 attempt,

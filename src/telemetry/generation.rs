@@ -86,15 +86,19 @@ impl GenerationObserver {
         self.span.span_context().clone()
     }
 
-    /// The generation waits before its next attempt.
-    pub fn waiting(&mut self, reason: Reason, expected: Duration) {
-        self.span.add_event(
-            semconv::EVENT_WAIT,
-            vec![
-                KeyValue::new(semconv::WAIT_REASON, labels::reason(reason)),
-                KeyValue::new(semconv::WAIT_EXPECTED, expected.as_secs_f64()),
-            ],
-        );
+    /// The generation waits before its next attempt; for `budget`, where that is not empty, and for so
+    /// long, where that is known.
+    pub fn waiting(&mut self, reason: Reason, budget: &str, expected: Option<Duration>) {
+        if !self.span.is_recording() {
+            return;
+        }
+        let mut about = vec![KeyValue::new(semconv::WAIT_REASON, labels::reason(reason))];
+        if !budget.is_empty() {
+            about.push(KeyValue::new(semconv::WAIT_BUDGET, budget.to_owned()));
+        }
+        let expected = expected.map(|expected| expected.as_secs_f64());
+        about.extend(expected.map(|seconds| KeyValue::new(semconv::WAIT_EXPECTED, seconds)));
+        self.span.add_event(semconv::EVENT_WAIT, about);
     }
 
     /// An attempt was debited and holds its leases. One that is still open ends here, unexplained.

@@ -195,7 +195,11 @@ fn disposition(value: &'static str) -> KeyValue {
     KeyValue::new("disposition", value)
 }
 
-pub(super) fn seconds(meter: &Meter, name: &'static str, description: &'static str) -> Histogram<f64> {
+pub(super) fn seconds(
+    meter: &Meter,
+    name: &'static str,
+    description: &'static str,
+) -> Histogram<f64> {
     meter
         .f64_histogram(name)
         .with_unit("s")

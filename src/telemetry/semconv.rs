@@ -47,6 +47,7 @@ pub(super) const EVENT_STALL: &str = "redrive.stall";
 pub(super) const EVENT_PREVIEW_RESET: &str = "redrive.preview_reset";
 pub(super) const EVENT_COMMITTED: &str = "redrive.committed";
 pub(super) const WAIT_REASON: &str = "redrive.wait.reason";
+pub(super) const WAIT_BUDGET: &str = "redrive.wait.budget";
 pub(super) const WAIT_EXPECTED: &str = "redrive.wait.expected_seconds";
 pub(super) const STALL_TIMER: &str = "redrive.stall.timer";
 pub(super) const STALL_LENGTH: &str = "redrive.stall.seconds";

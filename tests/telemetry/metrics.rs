@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Uri;
 use redrive::{
     proto::{Executed, Mode, StoppedBy, VerdictClass as Class},
-    telemetry::{Attempt, Guard, Telemetry},
+    telemetry::{Attempt, BudgetReading, Decision, Guard, LimitReading, Telemetry},
 };
 
 use crate::support::*;
@@ -214,4 +214,42 @@ fn switched_off_metrics_show_nothing() {
     let telemetry = Telemetry::new(&off, [TARGET.to_owned()]).unwrap();
     play_recovery(generation(&telemetry, &rpc(&telemetry).context()));
     assert_eq!(telemetry.render_metrics(), None);
+}
+
+#[test]
+fn budgets_are_read_at_a_scrape_and_their_answers_are_counted() {
+    let (telemetry, _) = telemetry();
+    telemetry.observe_budgets(|| {
+        vec![BudgetReading {
+            budget: "main".into(),
+            limits: vec![LimitReading {
+                limit: "requests/1m".into(),
+                used: 7,
+                most: 500,
+            }],
+            waiting: 3,
+            resting: true,
+            overruns: 2,
+        }]
+    });
+    telemetry.budget_decided("main", Decision::Waited);
+    telemetry.budget_decided("main", Decision::Granted);
+    telemetry.budget_waited("main", Duration::from_millis(300));
+    let told = lines(&telemetry, "redrive_budget_");
+    let told: Vec<_> = told.iter().filter(|line| !line.contains("_bucket")).collect();
+    assert_eq!(
+        told,
+        [
+            r#"redrive_budget_decisions_total{budget="main",decision="granted"} 1"#,
+            r#"redrive_budget_decisions_total{budget="main",decision="refused"} 0"#,
+            r#"redrive_budget_decisions_total{budget="main",decision="waited"} 1"#,
+            r#"redrive_budget_limit{budget="main",limit="requests/1m"} 500"#,
+            r#"redrive_budget_overruns_total{budget="main"} 2"#,
+            r#"redrive_budget_resting{budget="main"} 1"#,
+            r#"redrive_budget_used{budget="main",limit="requests/1m"} 7"#,
+            r#"redrive_budget_wait_seconds_sum{budget="main"} 0.3"#,
+            r#"redrive_budget_wait_seconds_count{budget="main"} 1"#,
+            r#"redrive_budget_waiting{budget="main"} 3"#,
+        ]
+    );
 }

@@ -92,7 +92,8 @@ fn each_attempt_is_linked_to_the_one_before() {
 fn the_generation_span_tells_usage_outcome_and_what_happened() {
     let (telemetry, exporter) = telemetry();
     let mut observer = generation(&telemetry, &rpc(&telemetry).context());
-    observer.waiting(Reason::Backoff, Duration::from_secs(1));
+    observer.waiting(Reason::Backoff, "", Some(Duration::from_secs(1)));
+    observer.waiting(Reason::Budget, "main", None);
     observer.stall("inter_delta", Duration::from_secs(45));
     play_recovery(observer);
 
@@ -118,9 +119,29 @@ fn the_generation_span_tells_usage_outcome_and_what_happened() {
         event_names(&generation),
         [
             "redrive.wait",
+            "redrive.wait",
             "redrive.stall",
             "redrive.preview_reset",
             "redrive.committed"
+        ]
+    );
+    let waits = generation.events.iter().take(2);
+    let waits: Vec<Vec<String>> = waits
+        .map(|event| {
+            let pairs = event.attributes.iter();
+            pairs
+                .map(|pair| format!("{}={}", pair.key, pair.value))
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        waits,
+        [
+            [
+                "redrive.wait.reason=backoff",
+                "redrive.wait.expected_seconds=1"
+            ],
+            ["redrive.wait.reason=budget", "redrive.wait.budget=main"],
         ]
     );
 }
