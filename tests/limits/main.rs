@@ -5,5 +5,6 @@
 
 mod forecast;
 mod hand_over;
+mod oracle;
 mod random;
 mod support;
