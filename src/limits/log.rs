@@ -1,19 +1,33 @@
 //! The sliding log of one budget: every send of the longest window, with its tokens.
 //!
 //! A lease that was granted but not sent yet counts in full, since it may be sent at any moment; from its
-//! send on it counts for a window's length. So a window never holds more than its limit however long it
-//! takes from the grant to the send: of any sends that arrive within a window, all that were granted before
-//! the last one were, at that one's grant, unsent or sent within the window before it.
+//! send on it counts for a window's length and the margin.
 //!
+//! # Why a window never holds more than its limit
+//! Let a window of length T hold some arrivals, half-open, and let g be the time of the last grant among
+//! them. All the others were granted before it, so at g each of them was either unsent, and counted, or
+//! sent at some s. A send arrives at most the margin m after it left, and the one granted at g arrives at g
+//! or later; so if s + m + T were no later than g, the two would not be in one window of length T. Hence
+//! s + m + T > g, and the other was still counted at g. The grant at g found room for itself beside all that
+//! counted: together they are no more than the limit. How long each took from its grant to its send does
+//! not matter.
+//!
+//! Two rules keep this true where a send turns out not to have happened. It counts as unsent again only
+//! if it counted in every window until now: else another may have been granted in its place. And a send
+//! that is made again counts from the time it is made again.
+//!
+//! # Cost
 //! Sends are told in order of time, so the log is a queue; each window remembers which entry is its
-//! first, and its sum. A check costs what has left the windows since the last one.
+//! first, and its sum. A check costs what has left the windows since the last one; only a denial walks the
+//! entries that have to leave. An entry takes 32 bytes, and there are at most as many as the log may
+//! remember: where it is full, nothing is granted until the oldest entries leave.
 
 use std::collections::VecDeque;
 
 use super::{
     Micros,
-    acquire::Ahead,
-    settings::{Measure, WindowLimit},
+    settings::{Measure, Refund, WindowLimit},
+    tally::Tally,
     weights::Weights,
 };
 
@@ -22,15 +36,22 @@ use super::{
 struct Entry {
     at: Micros,
     weights: Weights,
-    /// 1 for a send, 0 for what came on top of one.
-    requests: u64,
+    /// Not what came on top of one, nor one that did not happen.
+    send: bool,
+    /// Its lease is not settled: tokens may come back.
+    open: bool,
 }
 
 impl Entry {
-    fn of(&self, measure: Measure) -> u64 {
-        match measure {
-            Measure::Requests => self.requests,
+    fn of(&self, measure: Measure, refund: Refund) -> Tally {
+        let counts = match measure {
+            Measure::Requests => u64::from(self.send),
             _ => self.weights.of(measure),
+        };
+        if self.open {
+            Tally::open(counts, measure, refund)
+        } else {
+            Tally::firm(counts)
         }
     }
 }
@@ -39,10 +60,12 @@ impl Entry {
 #[derive(Clone, Debug)]
 struct Window {
     limit: WindowLimit,
+    /// Its length and the margin.
+    length: Micros,
     /// The number of the first entry inside.
     first: u64,
     /// Of all entries inside.
-    sum: u64,
+    sum: Tally,
 }
 
 /// The log of one budget.
@@ -52,9 +75,11 @@ pub(super) struct Log {
     /// The number of the entry at the front.
     front: u64,
     windows: Vec<Window>,
-    margin: Micros,
+    refund: Refund,
     /// Of leases that were granted and not sent: how much, by measure.
-    unsent: [u64; 3],
+    unsent: [u128; 3],
+    /// How many entries there may be.
+    most: usize,
 }
 
 /// Why a send does not fit now.
@@ -62,142 +87,169 @@ pub(super) struct Log {
 pub(super) struct Full {
     /// The window that frees up last.
     pub(super) limit: WindowLimit,
-    /// When it fits, if nothing else is granted and every lease is sent; unsent ones may be sent, or
-    /// given back, at another time: then it is worth asking again.
+    /// When it fits, if nothing else is granted and every lease is sent at the last moment; unsent ones
+    /// may be sent, or given back, before: then it is worth asking again.
     pub(super) until: Micros,
 }
 
 impl Log {
-    pub(super) fn new(windows: &[WindowLimit], margin: Micros) -> Self {
+    pub(super) fn new(
+        windows: &[WindowLimit],
+        margin: Micros,
+        refund: Refund,
+        most: usize,
+    ) -> Self {
         let windows = windows.iter().map(|limit| Window {
             limit: *limit,
+            length: limit.window.saturating_add(margin),
             first: 0,
-            sum: 0,
+            sum: Tally::default(),
         });
         Self {
             entries: VecDeque::new(),
             front: 0,
             windows: windows.collect(),
-            margin,
+            refund,
             unsent: [0; 3],
+            most,
         }
     }
 
     /// The first limit that `weights` is more than, whatever else was sent.
     pub(super) fn never_fits(&self, weights: Weights) -> Option<WindowLimit> {
-        let limits = self.windows.iter().map(|window| window.limit);
-        limits
-            .into_iter()
-            .find(|limit| weights.of(limit.measure) > limit.limit)
+        let mut limits = self.windows.iter().map(|window| window.limit);
+        limits.find(|limit| weights.of(limit.measure) > limit.limit)
     }
 
-    /// Whether one more send fits now. `last_send_by` is when the last unsent lease must have been sent.
+    /// Whether one more send fits now, beside `running` ones that are not over. `last_send_by` is when the
+    /// last unsent lease must have been sent.
     pub(super) fn check(
         &mut self,
         now: Micros,
         weights: Weights,
+        running: u64,
         last_send_by: Micros,
     ) -> Result<(), Full> {
         self.evict(now);
-        let mut full: Option<Full> = None;
+        let mut full = self.forgets(running, last_send_by);
         for window in &self.windows {
             let measure = window.limit.measure;
-            let used = window.sum + self.unsent[measure as usize];
-            let Some(excess) = (used + weights.of(measure))
-                .checked_sub(window.limit.limit)
-                .filter(|excess| *excess > 0)
-            else {
+            let more = u128::from(weights.of(measure));
+            let used = window.sum.sum + self.unsent[measure as usize];
+            let excess = (used + more).saturating_sub(window.limit.limit.into());
+            if more == 0 || excess == 0 {
                 continue;
-            };
-            let until = self.frees(window, excess, last_send_by).max(now + 1);
+            }
+            let until = self.frees(window, excess, last_send_by);
             if full.is_none_or(|other| other.until < until) {
-                full = Some(Full {
-                    limit: window.limit,
-                    until,
-                });
+                let limit = window.limit;
+                full = Some(Full { limit, until });
             }
         }
-        full.map_or(Ok(()), Err)
+        let soonest = now.saturating_add(1);
+        full.map_or(Ok(()), |full| {
+            let until = full.until.max(soonest);
+            Err(Full { until, ..full })
+        })
+    }
+
+    /// Whether the log is too full for one more send. Each that is not over may add an entry for what it
+    /// takes on top, and each unsent one its own.
+    fn forgets(&self, running: u64, last_send_by: Micros) -> Option<Full> {
+        let excess = self.reserved(running).saturating_add(2);
+        let excess = excess.checked_sub(self.most).filter(|excess| *excess > 0)?;
+        let longest = self.windows.iter().max_by_key(|window| window.length)?;
+        let last = self.entries.get(excess - 1);
+        let at = last.map_or(last_send_by, |entry| entry.at);
+        Some(Full {
+            limit: longest.limit,
+            until: at.saturating_add(longest.length),
+        })
+    }
+
+    /// How many entries there are, and may be without another grant.
+    fn reserved(&self, running: u64) -> usize {
+        let unsent = self.unsent[Measure::Requests as usize];
+        let more = u128::from(running).saturating_add(unsent);
+        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        self.entries.len().saturating_add(more)
     }
 
     /// When `excess` will have left `window`.
-    fn frees(&self, window: &Window, excess: u64, last_send_by: Micros) -> Micros {
-        let length = window.limit.window + self.margin;
-        let from = (window.first - self.front) as usize;
+    fn frees(&self, window: &Window, excess: u128, last_send_by: Micros) -> Micros {
         let measure = window.limit.measure;
         let mut left = excess;
         let mut unsent = self.unsent[measure as usize];
-        for entry in self.entries.range(from..) {
+        for entry in self.inside(window) {
             if entry.at > last_send_by {
                 left = left.saturating_sub(std::mem::take(&mut unsent));
                 if left == 0 {
-                    return last_send_by + length;
+                    break;
                 }
             }
-            left = left.saturating_sub(entry.of(measure));
+            left = left.saturating_sub(entry.of(measure, self.refund).sum);
             if left == 0 {
-                return entry.at + length;
+                return entry.at.saturating_add(window.length);
             }
         }
-        last_send_by + length
+        last_send_by.saturating_add(window.length)
     }
 
-    /// A lower bound of when `weights` fit after those `ahead`, whatever becomes of unsent leases.
-    pub(super) fn earliest(&mut self, now: Micros, weights: Weights, ahead: Ahead) -> Micros {
+    /// A lower bound of when `own` fits after those `ahead`, whatever unsent leases and running sends give
+    /// back.
+    pub(super) fn earliest(
+        &mut self,
+        now: Micros,
+        own: impl Fn(Measure) -> u64,
+        ahead: impl Fn(Measure) -> u64,
+    ) -> Micros {
         self.evict(now);
-        let mut earliest = now;
-        for window in &self.windows {
+        let bounds = self.windows.iter().map(|window| {
             let WindowLimit { measure, limit, .. } = window.limit;
-            let length = window.limit.window + self.margin;
-            let need = ahead.of(measure).saturating_add(weights.of(measure));
-            // What is more than a whole window waits until whole windows have been sent.
-            let rounds = match need.checked_sub(limit) {
-                Some(excess) if excess > 0 && limit == 0 => return Micros::MAX,
-                Some(excess) if excess > 0 => excess.div_ceil(limit),
-                _ => 0,
-            };
+            let ahead = Tally::open(ahead(measure), measure, self.refund).firm;
+            let need = ahead + u128::from(own(measure));
+            let limit = u128::from(limit);
+            if need == 0 {
+                return now;
+            }
+            if limit == 0 {
+                return Micros::MAX;
+            }
+            // What is more than the limit is sent a whole window later than what it is more by.
+            let rounds = (need - 1) / limit;
             let first = need - rounds * limit;
-            let mut left = window.sum.saturating_add(first).saturating_sub(limit);
+            let mut left = (window.sum.firm + first).saturating_sub(limit);
             let mut at = now;
-            let from = (window.first - self.front) as usize;
-            for entry in self.entries.range(from..) {
+            for entry in self.inside(window) {
                 if left == 0 {
                     break;
                 }
-                left = left.saturating_sub(entry.of(measure));
-                at = entry.at + length;
-            }
-            earliest = earliest.max(at.saturating_add(rounds.saturating_mul(length)));
-        }
-        earliest
-    }
-
-    /// Whether the send `number` still counts in every window.
-    pub(super) fn counts(&mut self, now: Micros, number: u64) -> bool {
-        self.evict(now);
-        self.windows.iter().all(|window| number >= window.first)
-    }
-
-    /// The send `number` did not happen: its lease counts as unsent again.
-    pub(super) fn unsend(&mut self, number: u64, weights: Weights) {
-        self.lower(number, Weights::default());
-        let index = number.checked_sub(self.front);
-        let entry = index.and_then(|index| self.entries.get_mut(index as usize));
-        if let Some(entry) = entry {
-            let requests = std::mem::take(&mut entry.requests);
-            for window in &mut self.windows {
-                if number >= window.first && window.limit.measure == Measure::Requests {
-                    window.sum -= requests;
+                let firm = entry.of(measure, self.refund).firm;
+                if firm > 0 {
+                    left = left.saturating_sub(firm);
+                    at = entry.at.saturating_add(window.length);
                 }
             }
-        }
-        self.grant(weights);
+            let rounds = Micros::try_from(rounds).unwrap_or(Micros::MAX);
+            at.saturating_add(rounds.saturating_mul(window.length))
+        });
+        bounds.fold(now, Micros::max)
+    }
+
+    fn inside(&self, window: &Window) -> impl Iterator<Item = &Entry> {
+        let from = self.index(window.first).unwrap_or(usize::MAX);
+        self.entries.iter().skip(from)
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        let index = number.checked_sub(self.front)?;
+        usize::try_from(index).ok()
     }
 
     /// A lease was granted.
     pub(super) fn grant(&mut self, weights: Weights) {
         for measure in Measure::ALL {
-            self.unsent[measure as usize] += weights.of(measure);
+            self.unsent[measure as usize] += u128::from(weights.of(measure));
         }
     }
 
@@ -205,72 +257,113 @@ impl Log {
     pub(super) fn give_back(&mut self, weights: Weights) {
         for measure in Measure::ALL {
             let unsent = &mut self.unsent[measure as usize];
-            *unsent = unsent.saturating_sub(weights.of(measure));
+            *unsent = unsent.saturating_sub(weights.of(measure).into());
         }
     }
 
     /// A granted lease was sent; the number of its entry.
     pub(super) fn sent(&mut self, at: Micros, weights: Weights) -> u64 {
         self.give_back(weights);
-        self.push(at, weights, 1)
-    }
-
-    fn push(&mut self, at: Micros, weights: Weights, requests: u64) -> u64 {
-        let at = self.entries.back().map_or(at, |last| last.at.max(at));
-        let entry = Entry {
+        self.push(Entry {
             at,
             weights,
-            requests,
-        };
-        for window in &mut self.windows {
-            window.sum += entry.of(window.limit.measure);
-        }
-        self.entries.push_back(entry);
-        self.front + self.entries.len() as u64 - 1
+            send: true,
+            open: true,
+        })
     }
 
-    /// What was sent as `number` took only `weights`.
-    pub(super) fn lower(&mut self, number: u64, weights: Weights) {
-        let index = number.checked_sub(self.front);
-        let entry = index.and_then(|index| self.entries.get_mut(index as usize));
-        let Some(entry) = entry else { return };
+    fn push(&mut self, mut entry: Entry) -> u64 {
+        if let Some(last) = self.entries.back() {
+            entry.at = entry.at.max(last.at);
+        }
+        for window in &mut self.windows {
+            window.sum += entry.of(window.limit.measure, self.refund);
+        }
+        let number = self.front.saturating_add(self.entries.len() as u64);
+        self.entries.push_back(entry);
+        number
+    }
+
+    /// Puts what `change` makes of an entry in its place.
+    fn replace(&mut self, number: u64, change: impl FnOnce(Entry) -> Entry) {
+        let index = self.index(number);
+        let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) else {
+            return;
+        };
         let before = *entry;
-        entry.weights = weights;
+        *entry = change(before);
         for window in &mut self.windows {
             if number >= window.first {
-                let measure = window.limit.measure;
-                window.sum -= before.of(measure) - entry.of(measure);
+                window.sum -= before.of(window.limit.measure, self.refund);
+                window.sum += entry.of(window.limit.measure, self.refund);
             }
         }
+    }
+
+    /// The send `number` is over and stays counted with `weights`.
+    pub(super) fn close(&mut self, number: u64, weights: Weights) {
+        self.replace(number, |entry| Entry {
+            weights,
+            open: false,
+            ..entry
+        });
+    }
+
+    /// Whether the send `number` can be taken back: it counts in every window, and there is room for
+    /// another entry.
+    pub(super) fn recalls(&mut self, now: Micros, number: u64, running: u64) -> bool {
+        self.evict(now);
+        let counts = |window: &Window| number >= window.first;
+        self.windows.iter().all(counts)
+            && (self.windows.is_empty() || self.reserved(running) < self.most)
+    }
+
+    /// The send `number` did not happen.
+    pub(super) fn take_back(&mut self, number: u64) {
+        self.replace(number, |entry| Entry {
+            weights: Weights::default(),
+            send: false,
+            open: false,
+            ..entry
+        });
     }
 
     /// Tokens on top of what was reserved.
     pub(super) fn overrun(&mut self, at: Micros, weights: Weights) {
-        self.push(at, weights, 0);
+        self.push(Entry {
+            at,
+            weights,
+            send: false,
+            open: false,
+        });
     }
 
     /// Lets go of what has left its windows.
     fn evict(&mut self, now: Micros) {
-        let end = self.front + self.entries.len() as u64;
-        let mut oldest = end;
+        let mut oldest = self.front.saturating_add(self.entries.len() as u64);
         for window in &mut self.windows {
-            let length = window.limit.window + self.margin;
-            while let Some(entry) = self.entries.get((window.first - self.front) as usize)
-                && entry.at + length <= now
+            while let Some(index) = window.first.checked_sub(self.front)
+                && let Ok(index) = usize::try_from(index)
+                && let Some(entry) = self.entries.get(index)
+                && now.saturating_sub(entry.at) >= window.length
             {
-                window.sum -= entry.of(window.limit.measure);
+                window.sum -= entry.of(window.limit.measure, self.refund);
                 window.first += 1;
             }
             oldest = oldest.min(window.first);
         }
-        let gone = (oldest - self.front) as usize;
-        self.entries.drain(..gone);
-        self.front = oldest;
+        while self.front < oldest && self.entries.pop_front().is_some() {
+            self.front += 1;
+        }
+        // A burst's memory does not outlive it.
+        if self.entries.capacity() > 1_024 && self.entries.capacity() / 8 > self.entries.len() {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
     }
 
-    /// Of leases that were granted and not sent: how much, by measure.
-    pub(super) fn unsent(&self) -> [u64; 3] {
-        self.unsent
+    /// Of leases that were granted and not sent: how much.
+    pub(super) fn unsent(&self, measure: Measure) -> u128 {
+        self.unsent[measure as usize]
     }
 
     /// How many sends are remembered.
@@ -279,14 +372,12 @@ impl Log {
     }
 
     /// How much of each window is used, unsent leases included.
-    pub(super) fn used(&mut self, now: Micros) -> impl Iterator<Item = (WindowLimit, u64)> {
+    pub(super) fn used(&mut self, now: Micros) -> impl Iterator<Item = (WindowLimit, u128)> {
         self.evict(now);
         let unsent = self.unsent;
         self.windows.iter().map(move |window| {
-            (
-                window.limit,
-                window.sum + unsent[window.limit.measure as usize],
-            )
+            let unsent = unsent[window.limit.measure as usize];
+            (window.limit, window.sum.sum + unsent)
         })
     }
 }

@@ -9,14 +9,21 @@
 
 mod acquire;
 mod budget;
+mod calendar;
+mod forecast;
 pub mod headers;
+mod lease;
 mod log;
+mod rest;
 mod settings;
+mod tally;
 pub mod tokens;
 mod weights;
 
-pub use acquire::{Account, Ahead, BudgetId, Denied, LeaseId, Limits};
+pub use acquire::{BudgetId, Denied, Limits};
 pub use budget::{Full, Limit};
+pub use forecast::Ahead;
+pub use lease::{Account, LeaseId};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
 pub use weights::Weights;
 

@@ -3,7 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod counting;
 mod forecast;
 mod hand_over;
+mod hostile;
+mod life;
+mod memory;
+mod oracle;
 mod random;
+mod rests;
+mod sooner;
 mod support;
