@@ -10,6 +10,8 @@
 mod acquire;
 mod budget;
 mod calendar;
+mod desk;
+mod fairness;
 mod forecast;
 pub mod headers;
 mod lease;
@@ -22,6 +24,10 @@ mod weights;
 
 pub use acquire::{BudgetId, Denied, Limits};
 pub use budget::{Full, Limit};
+pub use desk::{
+    Asked, Choice, Counts, Desk, Event, GRANTS_A_LOOK, Obstacle, Outlook, Pace, TOLD_A_LOOK,
+};
+pub use fairness::{Line, REMEMBERED, Ticket};
 pub use forecast::Ahead;
 pub use lease::{Account, LeaseId};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
