@@ -9,8 +9,10 @@
 
 mod acquire;
 mod budget;
+pub mod headers;
 mod log;
 mod settings;
+pub mod tokens;
 mod weights;
 
 pub use acquire::{Account, BudgetId, Denied, LeaseId, Limits};

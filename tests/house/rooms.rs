@@ -151,6 +151,7 @@ const ROOMS: &[Room] = &[
 /// The crates that a pure room may use: values and parsing, no IO.
 const PURE_CRATES: &[&str] = &[
     "base64",
+    "bpe_openai",
     "bytes",
     "http",
     "httpdate",
