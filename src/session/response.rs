@@ -84,7 +84,9 @@ impl Driver {
         // What remains is read only where there is something to hold back.
         if let Some(lease) = &running.lease {
             let wall_now = self.session.environment.clock.wall_now();
-            headers::brake(&headers, wall_now).map(|wait| lease.brake(wait));
+            if let Some(wait) = headers::brake(&headers, wall_now) {
+                lease.brake(wait);
+            }
         }
         let request_id = REQUEST_ID_HEADERS
             .iter()
