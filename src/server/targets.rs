@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{options::Tightened, refusal::Refusal};
+use super::{options::Tightened, refusal::Refusal, takings::Takings};
 use crate::{
     config::{self, Route},
-    limits::Weights,
     proto::{NativeBody, Protocol, SkippedTarget, Start, start::Input},
     protocol::adapter::{self, RequestInput, Source},
     recovery,
@@ -36,6 +35,7 @@ pub(super) fn plan(
     start: &Start,
     route: &Route,
     tightened: &Tightened,
+    takings: Takings<'_>,
 ) -> Result<Planned, Refusal> {
     let source = source(start)?;
     let mut all = targets(route, &start.model)?;
@@ -59,9 +59,9 @@ pub(super) fn plan(
             );
             continue;
         }
-        match request(source.of_adapter, target, tightened) {
+        match request(source.of_adapter, target, tightened, takings) {
             Ok(request) => {
-                let core_target = core_target(target, &request, tightened, fallback);
+                let core_target = core_target(target, &request, tightened, fallback, takings);
                 planned.targets.push(core_target);
                 planned.requests.push(request);
             }
@@ -153,6 +153,7 @@ fn request(
     source: Source<'_>,
     target: &config::Target,
     tightened: &Tightened,
+    takings: Takings<'_>,
 ) -> Result<PlannedTarget, Refusal> {
     let provider = &target.provider;
     let Some(adapter) = adapter::adapter(provider.protocol) else {
@@ -171,6 +172,7 @@ fn request(
     })?;
     let mut headers = request.headers;
     provider.add_headers(&mut headers);
+    let budgets = takings.matched(target);
     Ok(PlannedTarget {
         name: target.name.clone(),
         model: target.model.clone(),
@@ -178,10 +180,10 @@ fn request(
         method: request.method,
         path: request.path,
         headers,
+        tokens: takings.tokens(&target.model, &request.body, &budgets),
+        budgets,
         body: request.body,
         connect: tightened.timers(target.timers).connect,
-        budgets: Vec::new(),
-        tokens: Weights::default(),
     })
 }
 
@@ -190,14 +192,14 @@ fn core_target(
     request: &PlannedTarget,
     tightened: &Tightened,
     fallback: bool,
+    takings: Takings<'_>,
 ) -> recovery::Target {
+    let domains = request.budgets.iter();
+    let domains = domains.map(|matched| takings.domain(target, matched));
     recovery::Target {
         name: target.name.as_str().into(),
         provider: target.provider.name.as_str().into(),
-        domains: vec![
-            target.provider.name.as_str().into();
-            target.provider.credentials.len().max(1)
-        ],
+        domains: domains.collect(),
         model: target.model.clone(),
         context_window: target.context_window,
         timers: tightened.timers(target.timers),

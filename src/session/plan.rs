@@ -44,7 +44,7 @@ pub struct PlannedTarget {
     /// The budgets that an attempt takes part of, by the index of its credential (one entry where the
     /// provider has none).
     pub budgets: Vec<Arc<Matched>>,
-    /// What an attempt takes of them at most.
+    /// What an attempt takes of them at most; nothing where none of them limits tokens.
     pub tokens: Weights,
 }
 

@@ -80,14 +80,13 @@ impl World {
         };
         let until = expected.map(|expected| now + expected);
         let fits = until.is_none_or(|until| until < self.admission_ends(shared));
-        if !fits {
-            self.denied.insert(target, (until, offered));
-        }
+        // A caller's deadline may be earlier than what is counted here.
+        self.denied.insert(target, (until, offered));
         self.handle(now, Event::Waiting(wait), commons, shared);
         self.landmarks.insert("held back by a budget");
-        if !fits {
-            let waits = self.asked.as_ref().is_some_and(|(of, _)| *of == target);
-            assert!(!waits, "promise 9: a wait that does not fit");
+        if self.asked.as_ref().is_some_and(|(of, _)| *of == target) {
+            assert!(fits, "promise 9: a wait that does not fit");
+            self.denied.remove(&target);
         }
     }
 

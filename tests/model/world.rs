@@ -77,6 +77,7 @@ pub struct World {
     pub(super) drains: Option<Time>,
     started: bool,
     ends: usize,
+    pub(super) ended_at: Time,
     /// What happened that a test would want to have happened.
     pub landmarks: BTreeSet<&'static str>,
 }
@@ -119,6 +120,7 @@ impl World {
             drains: None,
             started: false,
             ends: 0,
+            ended_at: now,
             landmarks: BTreeSet::new(),
             params,
         }
@@ -507,6 +509,7 @@ impl World {
     }
 
     fn note_end(&mut self, now: Time, shared: &mut Shared) {
+        self.ended_at = now;
         if let Some(failed) = self.generation.failed() {
             let failed = failed.clone();
             let fixed = self.stream.fixed_below.saturating_sub(1) as usize;
