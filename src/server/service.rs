@@ -6,6 +6,7 @@ use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{
+    admission::{Admission, Streams},
     deadline,
     refusal::Refusal,
     rpc::{self, Attached, Reader, Rpc},
@@ -35,6 +36,7 @@ const COMPLETE: &str = "redrive.v1.GenerationService/Complete";
 
 /// What the RPCs work with.
 pub struct Service {
+    pub(super) admission: Admission,
     pub(super) config: Arc<Config>,
     pub(super) environment: Arc<Environment>,
     pub(super) registry: Arc<Registry>,
@@ -52,13 +54,15 @@ impl GenerationService for Grpc {
         &self,
         request: Request<Streaming<GenerateRequest>>,
     ) -> Result<Response<Rpc>, Status> {
-        let (metadata, _, inbound) = request.into_parts();
+        let (metadata, extensions, inbound) = request.into_parts();
+        let admitted = admitted(&extensions);
         let telemetry = &self.0.environment.telemetry;
         let span = RpcSpan::start(telemetry, metadata.as_ref(), GENERATE);
         let caller_deadline = self.0.caller_deadline(metadata.as_ref());
         Ok(Response::new(Rpc::new(
             Arc::clone(&self.0),
             inbound,
+            admitted,
             caller_deadline,
             span,
         )))
@@ -68,14 +72,15 @@ impl GenerationService for Grpc {
         &self,
         request: Request<CompleteRequest>,
     ) -> Result<Response<CompleteResponse>, Status> {
-        let (metadata, _, CompleteRequest { start }) = request.into_parts();
+        let (metadata, extensions, CompleteRequest { start }) = request.into_parts();
+        let admitted = admitted(&extensions);
         let telemetry = &self.0.environment.telemetry;
         let _alive = Guard::new(&telemetry.gauges().grpc_streams);
         let span = RpcSpan::start(telemetry, metadata.as_ref(), COMPLETE);
         let caller_deadline = self.0.caller_deadline(metadata.as_ref());
         let result = self
             .0
-            .complete(start, caller_deadline, span.context())
+            .complete(start, admitted, caller_deadline, span.context())
             .await;
         span.end(result.as_ref().err().map_or(tonic::Code::Ok, Status::code));
         result.map(Response::new)
@@ -92,9 +97,11 @@ impl Service {
     pub(super) async fn open(
         self: Arc<Self>,
         mut inbound: Streaming<GenerateRequest>,
+        admitted: Result<(), Refusal>,
         caller_deadline: Option<Time>,
         parent: SpanContext,
     ) -> Result<Attached, Refusal> {
+        admitted?;
         let first = tokio::time::timeout(FIRST_FRAME, inbound.message()).await;
         let first = first
             .map_err(|_| Refusal::of_class(Class::Deadline, "no first frame came within 10 s"))?;
@@ -140,6 +147,8 @@ impl Service {
             let message = "transcripts fill limits.max_total_bytes; no new generations";
             return Err(Refusal::of_class(Class::TooLarge, message));
         }
+        start::check_plain_fields(&start)?;
+        self.admission.start(&start.labels)?;
         let id = uuid::Uuid::now_v7();
         let prepared = start::prepare(
             &self.config,
@@ -214,9 +223,11 @@ impl Service {
     async fn complete(
         self: &Arc<Self>,
         start: Option<Start>,
+        admitted: Result<(), Refusal>,
         caller_deadline: Option<Time>,
         parent: SpanContext,
     ) -> Result<CompleteResponse, Status> {
+        admitted.map_err(Refusal::into_status)?;
         let attached = self.open_complete(start, caller_deadline, &parent)?;
         let session = Arc::clone(&attached.session);
         let mut whole = Committed::default();
@@ -276,6 +287,12 @@ impl Service {
         self.start(start, caller_deadline, parent)
             .map_err(Refusal::into_status)
     }
+}
+
+/// Whether the connection of a call may open one more stream.
+fn admitted(extensions: &http::Extensions) -> Result<(), Refusal> {
+    let streams = extensions.get::<Streams>();
+    streams.map_or(Ok(()), Streams::open)
 }
 
 /// From what the registry says to an attached session.
