@@ -6,6 +6,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::{collection::vec, prelude::*, sample::select};
 use redrive::limits::headers::{MAX_BRAKE, brake};
 
+/// The headers of one response.
+type Sent = &'static [(&'static str, &'static str)];
+
 /// 2026-11-30T12:00:00Z, as the provider's clock says it.
 const NOON: &str = "Mon, 30 Nov 2026 12:00:00 GMT";
 const NOON_EPOCH: u64 = 1_796_040_000;
@@ -44,7 +47,7 @@ fn the_date_of_these_tests_is_what_it_says() {
 /// What each provider sends when one dimension is used up, and the wait that it means.
 #[test]
 fn every_format_is_read() {
-    let table: &[(&str, &[(&str, &str)], Option<Duration>)] = &[
+    let table: &[(&str, Sent, Option<Duration>)] = &[
         (
             "OpenAI, requests",
             &[
