@@ -54,8 +54,8 @@ fn an_openai_prompt_is_bounded_closely() {
             let bound = bound(model, &chat(model, conversation), 1);
             let counted = counted(tokenizer, conversation);
             assert!(
-                bound >= counted,
-                "{model}: {bound} < {counted}: {conversation:?}"
+                bound * 10 >= counted * 11,
+                "{model}: {bound} of {counted}: {conversation:?}"
             );
             // A tenth and the framing of a short request, no more.
             assert!(
