@@ -29,9 +29,6 @@ const MAX_TOKENIZED: usize = 1 << 20;
 /// Added to every prompt: what providers put around messages, and the short system text of some open models.
 const FRAMING: u64 = 32;
 
-/// Added if there are tools: the system text that explains them. Anthropic publishes up to 530 tokens.
-const TOOLS: u64 = 600;
-
 /// Added for each tool that the provider defines, since the body holds its name only. Anthropic publishes up
 /// to 735 tokens (computer use).
 const BUILT_IN_TOOL: u64 = 800;
@@ -51,7 +48,7 @@ pub fn input(model: &str, body: &[u8], bytes_per_token: u32) -> u64 {
     let model = Model::named(model);
     let bytes = |bytes: usize| (bytes as u64).div_ceil(u64::from(bytes_per_token.max(1)));
     let Some(prompt) = Prompt::read(body, model.tokenizer()) else {
-        return bytes(body.len()).saturating_add(FRAMING + TOOLS);
+        return bytes(body.len()).saturating_add(FRAMING + model.tools());
     };
     let text = match model.tokenizer() {
         Some(_) => prompt
@@ -61,7 +58,7 @@ pub fn input(model: &str, body: &[u8], bytes_per_token: u32) -> u64 {
             .div_ceil(10),
         None => bytes(body.len().saturating_sub(prompt.media.encoded)),
     };
-    let tools = if prompt.tools == 0 { 0 } else { TOOLS };
+    let tools = if prompt.tools == 0 { 0 } else { model.tools() };
     [
         text,
         prompt.media.tokens(model.tokens_per_image(), bytes),

@@ -84,6 +84,15 @@ impl Model {
             _ => 0,
         }
     }
+
+    /// The tokens of the text that explains tools to it, beside their definitions.
+    pub(super) fn tools(self) -> u64 {
+        match self {
+            Self::Cl100k | Self::Gpt4oMini | Self::O200k | Self::GptOss | Self::Gpt5 => 32,
+            // Anthropic publishes up to 530; chat templates of open models take up to 250.
+            Self::Claude | Self::Other => 600,
+        }
+    }
 }
 
 /// `o1`, `o3-mini`, `o4-mini-2025-04-16`.

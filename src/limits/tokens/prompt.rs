@@ -176,10 +176,13 @@ impl Node<'_> {
         if self.place.foreign {
             return;
         }
-        if self.place.parent == Name::Tools {
-            self.prompt.built_in_tools += u64::from(!matches!(kind, "function" | "custom"));
-        } else if matches!(kind, "document" | "file" | "input_file") {
-            self.prompt.media.add_document();
+        match (self.place.parent, kind) {
+            (Name::Tools, "function" | "custom") => {}
+            (Name::Tools, _) => self.prompt.built_in_tools += 1,
+            // How a source is given, not what it is: Anthropic's `file` may be an image.
+            (Name::Source, _) => {}
+            (_, "document" | "file" | "input_file") => self.prompt.media.add_document(),
+            _ => {}
         }
     }
 }
