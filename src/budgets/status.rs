@@ -3,17 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Budgets, words};
-use crate::limits::{Account, Counts};
+use crate::limits::{Account, Counts, Limit};
 
 /// How one budget stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetStatus {
     /// Its name.
     pub name: Arc<str>,
-    /// Each window and each cap of a day.
+    /// Each window, each cap of a day, and sends at a time where they are limited.
     pub limits: Vec<LimitStatus>,
-    /// Sends that run, and the most that may.
-    pub running: (u64, Option<u64>),
+    /// Sends that run, and leases that are not sent yet.
+    pub running: u64,
     /// Attempts that wait for it, and the most that may.
     pub waiting: (usize, usize),
     /// How long it rests or brakes yet, by a provider's word.
@@ -27,8 +27,8 @@ pub struct BudgetStatus {
 /// How much of a limit is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitStatus {
-    /// Which, for a person: `requests: 500 in 1m`.
-    pub what: String,
+    /// Which, without its size: `requests/1m`, `requests/day`, `concurrent`.
+    pub which: String,
     /// How much of it is used, with leases that are not sent yet.
     pub used: u64,
     /// The most.
@@ -45,20 +45,22 @@ impl Budgets {
         self.engine.with(|state, now| {
             let all = configured.iter().enumerate();
             all.map(|(id, budget)| {
+                let (running, _, overruns) = state.desk.limits().gauges(id).unwrap_or_default();
+                let at_once = budget.settings.concurrent.map(Limit::Concurrent);
                 let limits = state.desk.used(now, id).into_iter();
+                let limits = limits.chain(at_once.map(|limit| (limit, running)));
                 let limits = limits.filter_map(|(limit, used)| {
                     Some(LimitStatus {
-                        what: words::limit(&limit),
+                        which: words::key(&limit)?,
                         used,
                         limit: words::most(&limit)?,
                     })
                 });
-                let (running, _, overruns) = state.desk.limits().gauges(id).unwrap_or_default();
                 let rests = state.desk.rests_until(id).filter(|until| *until > now);
                 BudgetStatus {
                     name: self.engine.name(id).cloned().unwrap_or_default(),
                     limits: limits.collect(),
-                    running: (running, budget.settings.concurrent),
+                    running,
                     waiting: (state.desk.waiting_for(id), budget.max_waiting),
                     rests: rests.map(|until| Duration::from_micros(until - now)),
                     overruns,

@@ -22,6 +22,18 @@ pub(super) fn limit(limit: &Limit) -> String {
     }
 }
 
+/// `requests/1m`: the same limit whatever its size.
+pub(super) fn key(limit: &Limit) -> Option<String> {
+    match limit {
+        Limit::Window(WindowLimit {
+            measure, window, ..
+        }) => Some(format!("{}/{}", name(*measure), length(*window))),
+        Limit::Concurrent(_) => Some("concurrent".into()),
+        Limit::Daily(DailyLimit { measure, .. }) => Some(format!("{}/day", name(*measure))),
+        Limit::Cooldown | Limit::Probe => None,
+    }
+}
+
 /// What stands in the way, of `budget`.
 pub(super) fn obstacle(obstacle: &Obstacle, budget: Option<&config::Budget>) -> String {
     match (obstacle, budget.and_then(|budget| budget.smoothing)) {

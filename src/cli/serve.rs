@@ -75,6 +75,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
         readiness,
         drain: drain.clone(),
         generations: gauges.generations.clone(),
+        budgets: server.budgets(),
     };
     let side = [
         tokio::spawn(public),

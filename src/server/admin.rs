@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `POST /drain` | starts the drain, 202; again: the same |
 //! | `GET /drain` | how the drain goes |
+//! | `GET /status` | how generations, leases and budgets stand, as JSON |
 //! | `GET /readyz` | as on the public listener |
 
 use axum::{
@@ -17,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Readiness, State, http, public};
-use crate::telemetry::Gauge;
+use super::{Readiness, State, http, overview::Overview, public};
+use crate::{budgets::Budgets, telemetry::Gauge};
 
 /// What the admin listener acts on.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Admin {
     /// The state of the process.
     pub readiness: Readiness,
@@ -29,6 +30,8 @@ pub struct Admin {
     pub drain: CancellationToken,
     /// Generations that have not ended.
     pub generations: Gauge,
+    /// Who may send.
+    pub budgets: Budgets,
 }
 
 /// How a drain goes; the body of both `/drain` answers.
@@ -43,8 +46,10 @@ pub struct DrainStatus {
 /// Serves the admin listener until `shutdown`.
 pub async fn serve(listener: TcpListener, admin: Admin, shutdown: CancellationToken) {
     let drain = routing::get(status).post(start).with_state(admin.clone());
+    let overview = routing::get(overview).with_state(admin.clone());
     let router = Router::new()
         .route("/drain", drain)
+        .route("/status", overview)
         .merge(public::readyz(admin.readiness));
     http::serve(listener, router, shutdown).await;
 }
@@ -60,6 +65,10 @@ impl Admin {
 
 async fn status(With(admin): With<Admin>) -> Json<DrainStatus> {
     Json(admin.status())
+}
+
+async fn overview(With(admin): With<Admin>) -> Json<Overview> {
+    Json(Overview::new(admin.status(), &admin.budgets))
 }
 
 async fn start(With(admin): With<Admin>, headers: HeaderMap) -> Response {

@@ -9,6 +9,7 @@ mod connections;
 mod deadline;
 mod http;
 mod options;
+mod overview;
 mod paced;
 pub mod public;
 mod readiness;
@@ -74,6 +75,10 @@ impl Server {
         telemetry: Telemetry,
     ) -> Self {
         let budgets = Budgets::new(clock, Arc::clone(&config.budgets));
+        if !config.budgets.is_empty() {
+            let budgets = budgets.clone();
+            telemetry.observe_budgets(move || overview::readings(&budgets));
+        }
         let commons = Commons::new(config.retry_budget);
         let max_total_bytes = config.limits.max_total_bytes;
         let environment = Arc::new(Environment::new(
@@ -196,6 +201,11 @@ impl Server {
         self.service
             .registry
             .drain(self.service.environment.clock.now());
+    }
+
+    /// The budgets of all generations.
+    pub fn budgets(&self) -> Budgets {
+        self.service.environment.budgets.clone()
     }
 
     /// How many generations run.

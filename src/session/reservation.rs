@@ -24,7 +24,6 @@ use crate::{
     limits::Weights,
     proto::waiting::Reason,
     recovery::{Takes, Time, Wait},
-    telemetry::Decision,
     upstream::{Endpoint, QueueFull, Slot, SlotFuture, Upstream},
     verdict::{Class, Denied, Failure, Origin, Stage as FailedAt},
 };
@@ -104,43 +103,22 @@ impl Reservation {
         }
     }
 
-    /// Tells telemetry what budgets answered.
+    /// Tells telemetry how long a lease was waited for.
     pub fn observe(&mut self, progress: &Progress, environment: &Environment) {
-        let Environment {
-            clock,
-            budgets,
-            telemetry,
-            ..
-        } = environment;
         match progress {
             Progress::Waiting(wait) => {
                 let Some(denied) = &wait.denied else { return };
-                let since = match &self.waits {
-                    Some((since, _)) => *since,
-                    None => {
-                        telemetry.budget_decided(&denied.budget, Decision::Waited);
-                        clock.now()
-                    }
-                };
+                let waits = self.waits.take();
+                let since = waits.map_or_else(|| environment.clock.now(), |(since, _)| since);
                 self.waits = Some((since, Arc::clone(&denied.budget)));
             }
-            Progress::Refused(failure) => {
-                if let Some(denied) = &failure.denied {
-                    telemetry.budget_decided(&denied.budget, Decision::Refused);
-                }
-            }
-            Progress::Held(held) => {
-                let mut ways = self.ask.ways.iter();
-                let way = ways.find(|way| way.credential == held.credential);
-                for &budget in way.iter().flat_map(|way| &way.matched.budgets) {
-                    if let Some(name) = budgets.name(budget) {
-                        telemetry.budget_decided(name, Decision::Granted);
-                    }
-                }
+            Progress::Held(_) => {
                 if let Some((since, budget)) = &self.waits {
-                    telemetry.budget_waited(budget, clock.now().since(*since));
+                    let waited = environment.clock.now().since(*since);
+                    environment.telemetry.budget_waited(budget, waited);
                 }
             }
+            Progress::Refused(_) => {}
         }
     }
 

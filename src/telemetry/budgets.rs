@@ -1,38 +1,13 @@
 //! The metrics of budgets. Their names are the configuration's, and so is the number of series.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use opentelemetry::{
     KeyValue,
-    metrics::{Counter, Histogram, Meter},
+    metrics::{Histogram, Meter},
 };
 
 use super::metrics::seconds;
-
-/// How an attempt that asked a budget was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It may be sent.
-    Granted,
-    /// It has to wait. Once for each attempt, at the budget that it was first told of.
-    Waited,
-    /// It will not be granted: too large for a limit, or too many wait.
-    Refused,
-}
-
-impl Decision {
-    /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 3] = [Self::Granted, Self::Waited, Self::Refused];
-
-    /// The label value.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Granted => "granted",
-            Self::Waited => "waited",
-            Self::Refused => "refused",
-        }
-    }
-}
 
 /// What a budget looks like at a scrape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +20,13 @@ pub struct BudgetReading {
     pub waiting: u64,
     /// A provider asked it to rest.
     pub resting: bool,
-    /// How often a send took more tokens than were reserved, since the start.
+    /// Attempts that were granted a lease so far.
+    pub granted: u64,
+    /// Attempts that had to wait so far.
+    pub waited: u64,
+    /// Attempts that were refused so far: too large for a limit, or too many waited.
+    pub refused: u64,
+    /// How often a send took more tokens than were reserved so far.
     pub overruns: u64,
 }
 
@@ -60,42 +41,13 @@ pub struct LimitReading {
     pub most: u64,
 }
 
-/// What events are counted in.
-#[derive(Debug)]
-pub(super) struct BudgetMetrics {
-    decisions: Counter<u64>,
-    wait: Histogram<f64>,
-}
-
-impl BudgetMetrics {
-    pub(super) fn new(meter: &Meter) -> Self {
-        Self {
-            decisions: meter
-                .u64_counter("redrive.budget.decisions")
-                .with_description("Answers to attempts that asked a budget")
-                .build(),
-            wait: seconds(
-                meter,
-                "redrive.budget.wait",
-                "Seconds that an attempt waited for its lease, by the budget it waited for last",
-            ),
-        }
-    }
-
-    pub(super) fn decided(&self, budget: &str, decision: Decision) {
-        self.decisions.add(1, &labels(budget, decision));
-    }
-
-    pub(super) fn waited(&self, budget: &str, wait: Duration) {
-        self.wait.record(wait.as_secs_f64(), &[name(budget)]);
-    }
-
-    /// A series that exists before its first event makes that event visible as an increase.
-    pub(super) fn start_at_zero(&self, budget: &str) {
-        for decision in Decision::ALL {
-            self.decisions.add(0, &labels(budget, decision));
-        }
-    }
+/// How long attempts waited for their leases, by the budget that they waited for last.
+pub(super) fn wait(meter: &Meter) -> Histogram<f64> {
+    seconds(
+        meter,
+        "redrive.budget.wait",
+        "Seconds that an attempt waited for its lease, by the budget it waited for last",
+    )
 }
 
 /// Reads all budgets whenever somebody scrapes.
@@ -148,6 +100,24 @@ pub(super) fn observe(
     limits("redrive.budget.limit", "The most of a limit", |limit| {
         limit.most
     });
+    let reading = read.clone();
+    meter
+        .u64_observable_counter("redrive.budget.decisions")
+        .with_description("Answers to attempts that asked a budget")
+        .with_callback(move |observer| {
+            for budget in reading() {
+                let counts = [
+                    ("granted", budget.granted),
+                    ("waited", budget.waited),
+                    ("refused", budget.refused),
+                ];
+                for (decision, count) in counts {
+                    let decision = KeyValue::new("decision", decision);
+                    observer.observe(count, &[name(&budget.budget), decision]);
+                }
+            }
+        })
+        .build();
     meter
         .u64_observable_counter("redrive.budget.overruns")
         .with_description("Sends that took more tokens than were reserved")
@@ -159,10 +129,6 @@ pub(super) fn observe(
         .build();
 }
 
-fn name(budget: &str) -> KeyValue {
+pub(super) fn name(budget: &str) -> KeyValue {
     KeyValue::new("budget", budget.to_owned())
-}
-
-fn labels(budget: &str, decision: Decision) -> [KeyValue; 2] {
-    [name(budget), KeyValue::new("decision", decision.label())]
 }

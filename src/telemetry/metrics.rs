@@ -29,7 +29,7 @@ use opentelemetry_sdk::{error::OTelSdkError, metrics::SdkMeterProvider};
 use prometheus::{Registry, TextEncoder};
 
 use super::{
-    budgets::{self, BudgetMetrics, BudgetReading},
+    budgets::{self, BudgetReading},
     gauges::{Gauge, Gauges},
     labels::{Outcome, TargetNames, verdict},
 };
@@ -50,7 +50,7 @@ pub(super) struct Metrics {
     unknown_events: Counter<u64>,
     time_to_first_token: Histogram<f64>,
     recovery_time: Histogram<f64>,
-    pub(super) budgets: BudgetMetrics,
+    budget_wait: Histogram<f64>,
     targets: TargetNames,
     registry: Option<Registry>,
     meter: Meter,
@@ -108,7 +108,7 @@ impl Metrics {
                 "redrive.recovery_time",
                 "Seconds from knowing of a failure to the first token of its replacement",
             ),
-            budgets: BudgetMetrics::new(&meter),
+            budget_wait: budgets::wait(&meter),
             targets,
             registry,
             meter,
@@ -160,10 +160,13 @@ impl Metrics {
         &self,
         read: impl Fn() -> Vec<BudgetReading> + Clone + Send + Sync + 'static,
     ) {
-        for budget in read() {
-            self.budgets.start_at_zero(&budget.budget);
-        }
         budgets::observe(&self.meter, read);
+    }
+
+    /// An attempt got its lease after it had waited for `budget`.
+    pub(super) fn budget_waited(&self, budget: &str, wait: Duration) {
+        self.budget_wait
+            .record(wait.as_secs_f64(), &[budgets::name(budget)]);
     }
 
     /// The Prometheus text, or nothing where metrics are off.

@@ -26,7 +26,7 @@ use opentelemetry_sdk::{error::OTelSdkError, trace::SdkTracerProvider};
 
 pub use self::{
     attempt::Attempt,
-    budgets::{BudgetReading, Decision, LimitReading},
+    budgets::{BudgetReading, LimitReading},
     gauges::{Gauge, Gauges, Guard},
     generation::{Generation, GenerationObserver},
     labels::Outcome,
@@ -130,14 +130,9 @@ impl Telemetry {
         self.metrics().observe_budgets(read);
     }
 
-    /// An attempt asked `budget` and was answered.
-    pub fn budget_decided(&self, budget: &str, decision: Decision) {
-        self.metrics().budgets.decided(budget, decision);
-    }
-
     /// An attempt got its lease after it had waited for `budget`, for so long.
     pub fn budget_waited(&self, budget: &str, wait: Duration) {
-        self.metrics().budgets.waited(budget, wait);
+        self.metrics().budget_waited(budget, wait);
     }
 
     fn metrics(&self) -> &Metrics {

@@ -3,6 +3,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use redrive::{
+    budgets::Budgets,
+    clock::Clock,
     server::{
         Readiness, State,
         admin::{self, Admin},
@@ -63,6 +65,7 @@ pub async fn start_admin() -> AdminListener {
         readiness: readiness.clone(),
         drain: drain.clone(),
         generations: generations.clone(),
+        budgets: Budgets::new(Clock::start(), Vec::new()),
     };
     tokio::spawn(admin::serve(listener, admin, shutdown.clone()));
     AdminListener {
@@ -153,6 +156,18 @@ async fn the_public_listener_changes_nothing_and_shows_nothing_else() {
     ] {
         assert_eq!(ask(public.address, head).await.0, status, "{head}");
     }
+}
+
+#[tokio::test]
+async fn the_status_is_json_also_where_there_are_no_budgets() {
+    let admin = start_admin().await;
+    let _generation = Guard::new(&admin.generations);
+    let (status, body) = ask(admin.address, "GET /status HTTP/1.1").await;
+    assert_eq!(status, "200 OK");
+    assert_eq!(
+        body,
+        r#"{"draining":false,"generations":1,"leases":{"granted":0,"sent":0,"returned":0,"expired":0,"unsent":0,"held":0},"budgets":[]}"#
+    );
 }
 
 #[tokio::test]

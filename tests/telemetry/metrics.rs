@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Uri;
 use redrive::{
     proto::{Executed, Mode, StoppedBy, VerdictClass as Class},
-    telemetry::{Attempt, BudgetReading, Decision, Guard, LimitReading, Telemetry},
+    telemetry::{Attempt, BudgetReading, Guard, LimitReading, Telemetry},
 };
 
 use crate::support::*;
@@ -229,14 +229,18 @@ fn budgets_are_read_at_a_scrape_and_their_answers_are_counted() {
             }],
             waiting: 3,
             resting: true,
+            granted: 1,
+            waited: 1,
+            refused: 0,
             overruns: 2,
         }]
     });
-    telemetry.budget_decided("main", Decision::Waited);
-    telemetry.budget_decided("main", Decision::Granted);
     telemetry.budget_waited("main", Duration::from_millis(300));
     let told = lines(&telemetry, "redrive_budget_");
-    let told: Vec<_> = told.iter().filter(|line| !line.contains("_bucket")).collect();
+    let told: Vec<_> = told
+        .iter()
+        .filter(|line| !line.contains("_bucket"))
+        .collect();
     assert_eq!(
         told,
         [

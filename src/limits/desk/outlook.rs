@@ -3,8 +3,8 @@
 use super::{Desk, Event, Pace};
 use crate::limits::{
     BudgetId, Limit, Micros, Weights,
-    forecast::Ahead,
     fairness::{Place, Ticket},
+    forecast::Ahead,
 };
 
 /// What has moved by less is not told. One second.
