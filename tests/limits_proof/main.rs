@@ -11,7 +11,7 @@
 //! | `provider`, `way` | the provider on a thread of its own, and a slow way to it |
 //! | `sidecar`, `load` | the server, and clients that ask, wait, cancel and vanish |
 //! | `proof` | what must hold of a run, whatever it was |
-//! | `scenarios`, `refusals`, `utilisation` | the runs |
+//! | `scenarios`, `refusals`, `capacity` | the runs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(
@@ -19,6 +19,7 @@
     reason = "tests open sockets as clients do, and the lag of their loops is measured in real time"
 )]
 
+mod capacity;
 mod lag;
 mod load;
 mod proof;
@@ -29,5 +30,4 @@ mod sidecar;
 #[path = "../support/mod.rs"]
 mod support;
 mod sweep;
-mod utilisation;
 mod way;

@@ -49,7 +49,7 @@ fn a_saturated_limit_of_ten_seconds_is_used_to_98_percent() {
         window: WINDOW,
         ..Swept::requests(LIMIT, 0)
     }];
-    let run = beside(strict("utilisation", MARGIN, &swept, setup));
+    let run = beside(strict("capacity", MARGIN, &swept, setup));
     let times: Vec<Duration> = run.log.iter().map(|request| request.arrived).collect();
     let limit = usize::try_from(LIMIT).unwrap();
     let used = sweep::utilisation(&times, limit, WINDOW + MARGIN).unwrap();
