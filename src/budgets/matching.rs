@@ -42,7 +42,7 @@ static NOTHING: LazyLock<Arc<Matched>> = LazyLock::new(Arc::default);
 impl Budgets {
     /// The budgets whose selectors all match. Asked for each way of each start.
     pub fn matching(&self, occasion: &Occasion<'_>) -> Arc<Matched> {
-        matching(&self.configured, occasion)
+        matching(self.engine.configured(), occasion)
     }
 }
 
