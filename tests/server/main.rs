@@ -12,6 +12,9 @@
 mod across;
 mod admission;
 mod anthropic;
+mod budgets;
+mod budgets_ends;
+mod budgets_providers;
 mod chaos;
 mod circuits;
 mod complete;
