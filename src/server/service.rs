@@ -21,7 +21,7 @@ use crate::{
     },
     recovery::{self, Event, Next, Time},
     session::{self, Environment, Polled, Registry, RequestKey, Session, StartOutcome},
-    telemetry::{self, GenerationObserver, Guard, RpcSpan, SpanContext},
+    telemetry::{self, GenerationObserver, Guard, Pace, RpcSpan, SpanContext},
     verdict::Class,
 };
 
@@ -55,7 +55,7 @@ impl GenerationService for Grpc {
         request: Request<Streaming<GenerateRequest>>,
     ) -> Result<Response<Rpc>, Status> {
         let (metadata, extensions, inbound) = request.into_parts();
-        let admitted = admitted(&extensions);
+        let admitted = self.0.admitted(&extensions);
         let telemetry = &self.0.environment.telemetry;
         let span = RpcSpan::start(telemetry, metadata.as_ref(), GENERATE);
         let caller_deadline = self.0.caller_deadline(metadata.as_ref());
@@ -73,7 +73,7 @@ impl GenerationService for Grpc {
         request: Request<CompleteRequest>,
     ) -> Result<Response<CompleteResponse>, Status> {
         let (metadata, extensions, CompleteRequest { start }) = request.into_parts();
-        let admitted = admitted(&extensions);
+        let admitted = self.0.admitted(&extensions);
         let telemetry = &self.0.environment.telemetry;
         let _alive = Guard::new(&telemetry.gauges().grpc_streams);
         let span = RpcSpan::start(telemetry, metadata.as_ref(), COMPLETE);
@@ -91,6 +91,14 @@ impl Service {
     fn caller_deadline(&self, metadata: &http::HeaderMap) -> Option<Time> {
         let timeout = deadline::timeout(metadata)?;
         Some(self.environment.clock.now() + timeout.saturating_sub(deadline::MARGIN))
+    }
+
+    /// Whether the connection of a call may open one more stream.
+    fn admitted(&self, extensions: &http::Extensions) -> Result<(), Refusal> {
+        let streams = extensions.get::<Streams>();
+        let admitted = streams.map_or(Ok(()), Streams::open);
+        let telemetry = &self.environment.telemetry;
+        admitted.inspect_err(|_| telemetry.stream_refused(Pace::Connection))
     }
 
     /// From the first frame to an attached session.
@@ -148,7 +156,10 @@ impl Service {
             return Err(Refusal::of_class(Class::TooLarge, message));
         }
         start::check_plain_fields(&start)?;
-        self.admission.start(&start.labels)?;
+        let telemetry = &self.environment.telemetry;
+        self.admission
+            .start(&start.labels)
+            .inspect_err(|_| telemetry.stream_refused(Pace::Label))?;
         let id = uuid::Uuid::now_v7();
         let prepared = start::prepare(
             &self.config,
@@ -287,12 +298,6 @@ impl Service {
         self.start(start, caller_deadline, parent)
             .map_err(Refusal::into_status)
     }
-}
-
-/// Whether the connection of a call may open one more stream.
-fn admitted(extensions: &http::Extensions) -> Result<(), Refusal> {
-    let streams = extensions.get::<Streams>();
-    streams.map_or(Ok(()), Streams::open)
 }
 
 /// From what the registry says to an attached session.

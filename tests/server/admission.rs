@@ -81,6 +81,7 @@ async fn a_connection_opens_streams_at_its_pace() {
     // It started nothing.
     assert_eq!(bench.provider.sends(), 2);
     assert_eq!(bench.metric("redrive_generations_total"), 2.0);
+    assert_eq!(bench.metric("redrive_streams_refused_total"), 1.0);
 
     // A refusal costs nothing: what was told holds.
     tokio::time::advance(millis(99)).await;
@@ -158,6 +159,7 @@ async fn each_value_of_the_label_starts_generations_at_its_pace() {
     told(&status, "listener:label:tenant", secs(10));
     drop(channel);
     assert_eq!(bench.provider.sends(), 3);
+    assert_eq!(bench.metric("redrive_streams_refused_total"), 3.0);
     bench.finish().await;
 }
 
