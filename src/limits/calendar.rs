@@ -104,6 +104,9 @@ impl Calendar {
     }
 
     fn change(&mut self, days: Days, change: impl Fn(&mut Tally, Measure)) {
+        if days.last < self.number {
+            return;
+        }
         let counts = |number| days.first <= number && number <= days.last;
         for measure in Measure::ALL {
             if counts(self.number) {

@@ -30,8 +30,8 @@ impl Tally {
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        self.sum = self.sum.saturating_add(other.sum);
-        self.firm = self.firm.saturating_add(other.firm);
+        self.sum += other.sum;
+        self.firm += other.firm;
     }
 }
 

@@ -22,51 +22,17 @@
 //! entries that have to leave. An entry takes 32 bytes, and there are at most as many as the log may
 //! remember: where it is full, nothing is granted until the oldest entries leave.
 
+mod window;
+
 use std::collections::VecDeque;
 
+use self::window::{Entry, Window};
 use super::{
     Micros,
     settings::{Measure, Refund, WindowLimit},
     tally::Tally,
     weights::Weights,
 };
-
-/// One send, or tokens that came on top of one.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    at: Micros,
-    weights: Weights,
-    /// Not what came on top of one, nor one that did not happen.
-    send: bool,
-    /// Its lease is not settled: tokens may come back.
-    open: bool,
-}
-
-impl Entry {
-    fn of(&self, measure: Measure, refund: Refund) -> Tally {
-        let counts = match measure {
-            Measure::Requests => u64::from(self.send),
-            _ => self.weights.of(measure),
-        };
-        if self.open {
-            Tally::open(counts, measure, refund)
-        } else {
-            Tally::firm(counts)
-        }
-    }
-}
-
-/// A limit, and how much of it is used.
-#[derive(Clone, Debug)]
-struct Window {
-    limit: WindowLimit,
-    /// Its length and the margin.
-    length: Micros,
-    /// The number of the first entry inside.
-    first: u64,
-    /// Of all entries inside.
-    sum: Tally,
-}
 
 /// The log of one budget.
 #[derive(Clone, Debug)]
@@ -99,12 +65,7 @@ impl Log {
         refund: Refund,
         most: usize,
     ) -> Self {
-        let windows = windows.iter().map(|limit| Window {
-            limit: *limit,
-            length: limit.window.saturating_add(margin),
-            first: 0,
-            sum: Tally::default(),
-        });
+        let windows = windows.iter().map(|limit| Window::new(*limit, margin));
         Self {
             entries: VecDeque::new(),
             front: 0,
@@ -133,14 +94,14 @@ impl Log {
         self.evict(now);
         let mut full = self.forgets(running, last_send_by);
         for window in &self.windows {
-            let measure = window.limit.measure;
-            let more = u128::from(weights.of(measure));
-            let used = window.sum.sum + self.unsent[measure as usize];
+            let more = u128::from(weights.of(window.limit.measure));
+            let unsent = self.unsent(window.limit.measure);
+            let used = window.sum.sum + unsent;
             let excess = (used + more).saturating_sub(window.limit.limit.into());
             if more == 0 || excess == 0 {
                 continue;
             }
-            let until = self.frees(window, excess, last_send_by);
+            let until = window.frees(self.inside(window), excess, unsent, last_send_by);
             if full.is_none_or(|other| other.until < until) {
                 let limit = window.limit;
                 full = Some(Full { limit, until });
@@ -175,26 +136,6 @@ impl Log {
         self.entries.len().saturating_add(more)
     }
 
-    /// When `excess` will have left `window`.
-    fn frees(&self, window: &Window, excess: u128, last_send_by: Micros) -> Micros {
-        let measure = window.limit.measure;
-        let mut left = excess;
-        let mut unsent = self.unsent[measure as usize];
-        for entry in self.inside(window) {
-            if entry.at > last_send_by {
-                left = left.saturating_sub(std::mem::take(&mut unsent));
-                if left == 0 {
-                    break;
-                }
-            }
-            left = left.saturating_sub(entry.of(measure, self.refund).sum);
-            if left == 0 {
-                return entry.at.saturating_add(window.length);
-            }
-        }
-        last_send_by.saturating_add(window.length)
-    }
-
     /// A lower bound of when `own` fits after those `ahead`, whatever unsent leases and running sends give
     /// back.
     pub(super) fn earliest(
@@ -205,40 +146,18 @@ impl Log {
     ) -> Micros {
         self.evict(now);
         let bounds = self.windows.iter().map(|window| {
-            let WindowLimit { measure, limit, .. } = window.limit;
+            let measure = window.limit.measure;
             let ahead = Tally::open(ahead(measure), measure, self.refund).firm;
             let need = ahead + u128::from(own(measure));
-            let limit = u128::from(limit);
-            if need == 0 {
-                return now;
-            }
-            if limit == 0 {
-                return Micros::MAX;
-            }
-            // What is more than the limit is sent a whole window later than what it is more by.
-            let rounds = (need - 1) / limit;
-            let first = need - rounds * limit;
-            let mut left = (window.sum.firm + first).saturating_sub(limit);
-            let mut at = now;
-            for entry in self.inside(window) {
-                if left == 0 {
-                    break;
-                }
-                let firm = entry.of(measure, self.refund).firm;
-                if firm > 0 {
-                    left = left.saturating_sub(firm);
-                    at = entry.at.saturating_add(window.length);
-                }
-            }
-            let rounds = Micros::try_from(rounds).unwrap_or(Micros::MAX);
-            at.saturating_add(rounds.saturating_mul(window.length))
+            window.earliest(self.inside(window), now, need, self.refund)
         });
         bounds.fold(now, Micros::max)
     }
 
     fn inside(&self, window: &Window) -> impl Iterator<Item = &Entry> {
-        let from = self.index(window.first).unwrap_or(usize::MAX);
-        self.entries.iter().skip(from)
+        let end = self.entries.len();
+        let from = self.index(window.first).map_or(end, |from| from.min(end));
+        self.entries.range(from..)
     }
 
     fn index(&self, number: u64) -> Option<usize> {
@@ -276,8 +195,9 @@ impl Log {
         if let Some(last) = self.entries.back() {
             entry.at = entry.at.max(last.at);
         }
+        let counts = entry.counts(self.refund);
         for window in &mut self.windows {
-            window.sum += entry.of(window.limit.measure, self.refund);
+            window.sum += counts[window.limit.measure as usize];
         }
         let number = self.front.saturating_add(self.entries.len() as u64);
         self.entries.push_back(entry);
@@ -292,10 +212,12 @@ impl Log {
         };
         let before = *entry;
         *entry = change(before);
+        let before = before.counts(self.refund);
+        let after = entry.counts(self.refund);
         for window in &mut self.windows {
             if number >= window.first {
-                window.sum -= before.of(window.limit.measure, self.refund);
-                window.sum += entry.of(window.limit.measure, self.refund);
+                window.sum -= before[window.limit.measure as usize];
+                window.sum += after[window.limit.measure as usize];
             }
         }
     }
