@@ -94,7 +94,7 @@ fn generation(chunks: &[Vec<u8>], commons: &RefCell<Commons>) -> usize {
     let mut core = Generation::new(now, params(), commons).unwrap();
     let mut decoder = Decoder::new(Terminal::FinishReason);
     core.handle(now, Event::Start, commons);
-    core.handle(now, Event::Reserved, commons);
+    core.handle(now, Event::Reserved { credential: 0 }, commons);
     let attempt = 1;
     for signal in [
         Upstream::Sent,

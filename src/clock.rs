@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use governor::nanos::Nanos;
 use tokio::time::Instant;
 
 use crate::recovery::Time;
@@ -55,8 +56,22 @@ impl Clock {
     }
 }
 
+/// What is paced is paced by this clock too: governor's own know nothing of a paused one.
+impl governor::clock::Clock for Clock {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        let since = Clock::now(self).since_origin().as_nanos();
+        Nanos::new(u64::try_from(since).unwrap_or(u64::MAX))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
+    use governor::{Quota, RateLimiter, state::InMemoryState};
+
     use super::*;
 
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -70,5 +85,22 @@ mod tests {
         assert_eq!(ahead(now + Duration::from_secs(5)), Duration::from_secs(5));
         assert_eq!(ahead(now + Duration::MAX), YEAR);
         assert_eq!(ahead(Time::default()), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_paced_by_it_stands_still_with_it() {
+        let one = NonZeroU32::MIN;
+        let quota = Quota::per_second(one).allow_burst(one);
+        let clock = Clock::start();
+        let pace = RateLimiter::direct_with_clock(quota, clock);
+        let _: &RateLimiter<_, InMemoryState, Clock, _> = &pace;
+        assert!(pace.check().is_ok());
+        let refused = pace.check().expect_err("one a second");
+        assert_eq!(
+            refused.wait_time_from(governor::clock::Clock::now(&clock)),
+            Duration::from_secs(1)
+        );
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(pace.check().is_ok());
     }
 }

@@ -10,7 +10,8 @@
 //! is plain synchronous code. It is told what happened and when, answers with commands, and knows neither
 //! clock nor socket:
 //!
-//! 1. *Start.* The core chooses a target and commands `Reserve`. [`upstream`] hands out a connection slot.
+//! 1. *Start.* The core chooses a target and commands `Reserve`. [`upstream`] hands out a connection slot,
+//!    [`budgets`] a lease of every budget that matches; until there are both, `waiting` is told.
 //! 2. *Reserved.* The core debits the allowance, opens an entry of the ledger, tells `attempt_started` and
 //!    commands `Send`. Only now can a byte leave, and at most once: nothing below repeats a request.
 //! 3. *Sent, Head, Decoded.* The door reports the hand-over, the head and the body. [`protocol`] makes

@@ -6,6 +6,8 @@ mod support;
 
 #[path = "config/accepted.rs"]
 mod accepted;
+#[path = "config/budgets.rs"]
+mod budgets;
 #[path = "config/cli.rs"]
 mod cli;
 #[path = "config/hostile.rs"]

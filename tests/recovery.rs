@@ -10,12 +10,16 @@
 
 #[path = "recovery/bounded.rs"]
 mod bounded;
+#[path = "recovery/budgets.rs"]
+mod budgets;
 #[path = "recovery/client.rs"]
 mod client;
 #[path = "recovery/continuing.rs"]
 mod continuing;
 #[path = "recovery/continuing_clients.rs"]
 mod continuing_clients;
+#[path = "recovery/costs.rs"]
+mod costs;
 #[path = "recovery/deliveries.rs"]
 mod deliveries;
 #[path = "recovery/effects.rs"]

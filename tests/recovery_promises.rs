@@ -34,6 +34,14 @@
 //! | 9 a wait that does not fit fails | `waits::a_wait_that_does_not_fit_fails_at_once_with_the_providers_value` |
 //! | 9 a rest is checked at dispatch | * `targets::a_rest_that_begins_while_a_slot_is_waited_for_is_respected` |
 //! | 9 the deadline is checked at dispatch | * `waits::a_slot_that_comes_when_an_end_is_due_is_not_used` |
+//! | 1 a lease of a credential that rests is given back | * `budgets::a_lease_of_a_credential_that_has_begun_to_rest_is_given_back` |
+//! | 8 an end gives a place in line up | * `budgets::every_end_of_a_wait_gives_the_place_in_line_up` |
+//! | 9 a budget's wait that does not fit is refused | * `budgets::a_wait_that_does_not_fit_is_refused_at_once_with_the_budget_and_its_time` |
+//! | 9 a budget's wait is not cut short | * `budgets::a_target_that_a_budget_holds_back_is_not_asked_again_before_its_time` |
+//! | 10 what can never be held is not asked again | * `budgets::more_than_a_budget_can_hold_goes_to_the_next_target_only` |
+//! | 12 what may have left is settled, and what did not is not | * `costs::what_was_not_handed_over_is_not_settled` |
+//! | 9 a penalty is what was asked for | `costs::what_is_no_rate_limit_with_a_wait_of_the_provider_is_no_penalty` |
+//! | 13 waits for budgets and slots merge | `budgets::a_client_that_lags_is_told_of_the_newest_wait_alone` |
 //! | 10 a permanent verdict excludes | * `bounded::a_permanent_refusal_costs_one_request` |
 //! | 11 reading moves no timer | * `silence::every_expiry_names_its_timer_its_length_and_the_phase` |
 //! | 13 confirmations and waits merge | `effects::queued_confirmations_merge`, `deliveries::a_wait_that_was_prolonged_unseen_is_told_once` |

@@ -1,8 +1,15 @@
 //! The right to make one send, seen from the driver and from the door.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
-use crate::upstream::Permit;
+use super::{
+    Matched,
+    engine::{Engine, micros},
+};
+use crate::{
+    limits::{BudgetId, LeaseId, Weights},
+    upstream::Permit,
+};
 
 /// What a send really took. What is not known stays as it was reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,38 +25,125 @@ pub struct Spent {
 /// A lease, as the driver of its attempt has it. Dropped without being settled, it goes back if it was
 /// not sent, and stays as it was reserved if it was.
 #[derive(Debug)]
-pub struct Lease {}
+pub struct Lease {
+    held: Option<Held>,
+}
+
+struct Held {
+    engine: Arc<Engine>,
+    id: LeaseId,
+    matched: Arc<Matched>,
+    reserved: Weights,
+}
 
 impl Lease {
     /// Of no budget.
     pub fn none() -> Self {
-        Self {}
+        Self { held: None }
+    }
+
+    pub(super) fn of(
+        engine: Arc<Engine>,
+        id: LeaseId,
+        matched: Arc<Matched>,
+        reserved: Weights,
+    ) -> Self {
+        let held = Held {
+            engine,
+            id,
+            matched,
+            reserved,
+        };
+        Self { held: Some(held) }
     }
 
     /// What the door asks before the first byte leaves; `None` where there is nothing to ask.
     pub fn permit(&self) -> Option<Box<dyn Permit>> {
-        None
+        let held = self.held.as_ref()?;
+        let engine = Arc::clone(&held.engine);
+        Some(Box::new(Pass {
+            engine,
+            id: held.id,
+        }))
     }
 
     /// The send is over.
-    pub fn settle(self, _spent: Spent) {}
+    pub fn settle(mut self, spent: Spent) {
+        let Some(held) = self.held.take() else { return };
+        let reserved = held.reserved;
+        let actual = Weights {
+            input_tokens: spent.input_tokens.unwrap_or(reserved.input_tokens),
+            output_tokens: spent.output_tokens.unwrap_or(reserved.output_tokens),
+        };
+        let id = held.id;
+        held.engine
+            .with(|state, now| state.desk.settle(now, id, actual));
+    }
 
     /// The provider refused for a rate limit and asked for this wait: all budgets of the lease that
     /// stand for that provider rest.
-    pub fn penalise(&self, _wait: Duration) {}
+    pub fn penalise(&self, wait: Duration) {
+        if let Some((held, budgets)) = self.of_a_provider() {
+            held.engine.with(|state, now| {
+                let until = now.saturating_add(micros(wait));
+                state.desk.penalise(now, &budgets, until);
+            });
+        }
+    }
 
     /// The provider says that nothing remains for so long: the same budgets wait for it.
-    pub fn brake(&self, _wait: Duration) {}
+    pub fn brake(&self, wait: Duration) {
+        if let Some((held, budgets)) = self.of_a_provider() {
+            held.engine.with(|state, now| {
+                let until = now.saturating_add(micros(wait));
+                state.desk.brake(now, &budgets, until);
+            });
+        }
+    }
+
+    /// The budgets that a provider's word concerns.
+    fn of_a_provider(&self) -> Option<(&Held, Vec<BudgetId>)> {
+        let held = self.held.as_ref()?;
+        let configured = held.engine.configured();
+        let concerned = held.matched.budgets.iter().copied().filter(|budget| {
+            let budget = configured.get(*budget);
+            budget.is_some_and(|budget| budget.selector.is_of_a_provider())
+        });
+        let budgets: Vec<_> = concerned.collect();
+        (!budgets.is_empty()).then_some((held, budgets))
+    }
 }
 
-/// A lease, as the door has it.
-#[derive(Debug)]
-pub struct Pass {}
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            let id = held.id;
+            held.engine.with(|state, now| state.desk.release(now, id));
+        }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("id", &self.id).finish()
+    }
+}
+
+/// A lease, as the door has it. It outlives the driver's half without a right: nothing leaves after that
+/// was settled or dropped.
+pub struct Pass {
+    engine: Arc<Engine>,
+    id: LeaseId,
+}
 
 impl Permit for Pass {
     fn leave(&mut self) -> bool {
-        true
+        let id = self.id;
+        self.engine.with(|state, now| state.desk.sent(now, id))
     }
 
-    fn stayed(&mut self) {}
+    fn stayed(&mut self) {
+        let id = self.id;
+        self.engine.with(|state, now| state.desk.stayed(now, id));
+    }
 }

@@ -4,18 +4,23 @@
 //! the attempt matches, and is answered by a [`Lease`] or told what it waits for. What is
 //! decided, [`crate::limits`] decides; here are the lock, the clock and the wake-ups.
 
+mod asking;
+mod days;
+mod engine;
 mod lease;
 mod matching;
+mod pace;
+mod status;
+mod words;
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-pub use lease::{Lease, Pass};
+pub use asking::Asking;
+pub use lease::{Lease, Pass, Spent};
 pub use matching::{Matched, Occasion};
+pub use status::{BudgetStatus, LimitStatus};
 
+use self::engine::Engine;
 use crate::{
     clock::Clock,
     config,
@@ -26,8 +31,7 @@ use crate::{
 /// Every budget of the sidecar.
 #[derive(Clone)]
 pub struct Budgets {
-    clock: Clock,
-    configured: Arc<[config::Budget]>,
+    engine: Arc<Engine>,
 }
 
 /// What one attempt needs.
@@ -106,39 +110,19 @@ pub enum RefusalKind {
 impl Budgets {
     /// Budgets of which nothing has been taken.
     pub fn new(clock: Clock, configured: impl Into<Arc<[config::Budget]>>) -> Self {
+        let engine = Engine::new(clock, configured.into());
         Self {
-            clock,
-            configured: configured.into(),
+            engine: Arc::new(engine),
         }
     }
 
-    /// Asks for a lease; dropping the result gives up.
+    /// Asks for a lease; dropping the result gives up. To be polled inside a runtime.
     pub fn ask(&self, ask: Ask) -> Asking {
-        let _ = &self.clock;
-        Asking { ask: Some(ask) }
+        Asking::new(Arc::clone(&self.engine), ask)
     }
 
     /// The name of a budget.
     pub fn name(&self, budget: BudgetId) -> Option<&str> {
-        let budget = self.configured.get(budget)?;
-        Some(&budget.settings.name)
-    }
-}
-
-/// A place in the queue. Dropping it leaves nothing behind.
-pub struct Asking {
-    ask: Option<Ask>,
-}
-
-impl Asking {
-    /// The next answer. Not called again after `Granted` or `Refused`.
-    pub fn poll(&mut self, _: &mut Context<'_>) -> Poll<Answer> {
-        match self.ask.take() {
-            Some(ask) => Poll::Ready(Answer::Granted {
-                credential: ask.ways.first().map_or(0, |way| way.credential),
-                lease: Lease::none(),
-            }),
-            None => Poll::Pending,
-        }
+        self.engine.name(budget).map(|name| &**name)
     }
 }

@@ -9,7 +9,11 @@ use std::{
 use clap::Args;
 
 use crate::{
-    config::{Config, Environment, Listen, Route, Target, in_words},
+    config::{
+        Admission, Budget, Config, Environment, LabelRate, Listen, Route, StreamRate, Target,
+        in_words,
+    },
+    limits::Measure,
     protocol::{Dialect, Protocol},
     recovery::settings::{Replay, Timers},
 };
@@ -22,7 +26,7 @@ const REFUSED: u8 = 2;
 /// Check a configuration file.
 ///
 /// Reads the file as `redrive serve` would, and the secrets it refers to. If it can be used, prints the
-/// routes with their targets and the timers that are in force, and exits with 0. If not, prints
+/// routes with their targets and the timers that are in force, and the budgets, and exits with 0. If not, prints
 /// everything that is wrong with it on standard error, one `FILE:LINE:COLUMN: key: message` a line, and
 /// exits with 2. Nothing is connected to, and no secret is ever printed.
 #[derive(Args, Clone, Debug)]
@@ -82,8 +86,26 @@ fn summary(config: &Config, out: &mut impl Write) -> io::Result<()> {
             "  note: other hosts can reach gRPC, which asks for no credentials"
         )?;
     }
+    describe_admission(&config.listen.admission, out)?;
     for route in config.routes.values() {
         describe_route(route, out)?;
+    }
+    for budget in config.budgets.iter() {
+        describe_budget(budget, out)?;
+    }
+    Ok(())
+}
+
+fn describe_admission(admission: &Admission, out: &mut impl Write) -> io::Result<()> {
+    let words = |rate: &StreamRate| {
+        let per = in_words(rate.per);
+        format!("{} in {per}, {} at once", rate.streams, rate.burst)
+    };
+    if let Some(rate) = &admission.per_connection {
+        writeln!(out, "  streams per connection: {}", words(rate))?;
+    }
+    if let Some(LabelRate { label, rate }) = &admission.per_label {
+        writeln!(out, "  streams per {label}: {}", words(rate))?;
     }
     Ok(())
 }
@@ -147,4 +169,39 @@ fn describe_timers(timers: &Timers) -> String {
         span => format!("{name} {}", in_words(span)),
     });
     words.join(", ")
+}
+
+fn describe_budget(budget: &Budget, out: &mut impl Write) -> io::Result<()> {
+    let settings = &budget.settings;
+    let selector = match budget.selector.to_string() {
+        empty if empty.is_empty() => "everything".to_owned(),
+        selector => selector,
+    };
+    writeln!(out, "\nbudget {}: {selector}", settings.name)?;
+    for window in &settings.windows {
+        let length = in_words(Duration::from_micros(window.window));
+        writeln!(
+            out,
+            "  {} {} in any {length}",
+            window.limit,
+            measure(window.measure)
+        )?;
+    }
+    for daily in &settings.daily {
+        let zone = budget.zone.iana_name().unwrap_or("UTC");
+        let measure = measure(daily.measure);
+        writeln!(out, "  {} {measure} a day ({zone})", daily.limit)?;
+    }
+    if let Some(concurrent) = settings.concurrent {
+        writeln!(out, "  {concurrent} at a time")?;
+    }
+    Ok(())
+}
+
+fn measure(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Requests => "requests",
+        Measure::InputTokens => "input tokens",
+        Measure::OutputTokens => "output tokens",
+    }
 }

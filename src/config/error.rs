@@ -145,6 +145,11 @@ impl Collector {
         }
     }
 
+    /// Whether anything is wrong with the value at `path` or inside it.
+    pub(super) fn any_within(&self, path: &Path) -> bool {
+        self.found.iter().any(|(at, _)| at.is_within(path))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

@@ -12,6 +12,7 @@ mod error;
 mod hint;
 mod model;
 mod path;
+mod pattern;
 mod raw;
 mod reader;
 mod resolve;
@@ -20,7 +21,6 @@ mod value;
 
 use std::path::Path;
 
-pub(crate) use self::value::in_words;
 pub use self::{
     environment::{Environment, Process},
     error::{ConfigError, ConfigErrors},
@@ -31,6 +31,7 @@ use self::{
     resolve::{Resolver, Secrets},
     tree::{MAX_FILE_BYTES, Node, Position},
 };
+pub(crate) use self::{pattern::matches, value::in_words};
 
 impl Config {
     /// Reads and resolves the file at `path`.

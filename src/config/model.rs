@@ -1,6 +1,8 @@
 //! The configuration, resolved: every name looked up, every default filled in, every secret read.
 
-use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration,
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::tz::TimeZone;
@@ -51,8 +53,39 @@ pub struct Listen {
     pub keepalive_interval: Duration,
     /// How long a PING may go unanswered.
     pub keepalive_timeout: Duration,
+    /// How fast clients may open streams.
+    pub admission: Admission,
     /// gRPC server reflection.
     pub reflection: bool,
+}
+
+/// How fast clients may open streams; those over it are refused at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// Every call of the service, by one gRPC connection.
+    pub per_connection: Option<StreamRate>,
+    /// Starts of generations, by one value of a label.
+    pub per_label: Option<LabelRate>,
+}
+
+/// `burst` streams at once, then `streams` evenly over each `per`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamRate {
+    /// Streams.
+    pub streams: NonZeroU32,
+    /// In this time.
+    pub per: Duration,
+    /// At once.
+    pub burst: NonZeroU32,
+}
+
+/// A rate for each value of a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelRate {
+    /// The label's name.
+    pub label: String,
+    /// The rate of each of its values.
+    pub rate: StreamRate,
 }
 
 /// A provider: where it is, what it speaks and with which credentials.
@@ -171,6 +204,30 @@ impl Selector {
     /// rate-limit headers) concern it.
     pub fn is_of_a_provider(&self) -> bool {
         self.provider.is_some() || self.credential.is_some() || self.target.is_some()
+    }
+}
+
+impl fmt::Display for Selector {
+    /// As in the file: `provider openai, label.tenant gold`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [
+            ("provider", &self.provider),
+            ("credential", &self.credential),
+            ("target", &self.target),
+            ("route", &self.route),
+        ];
+        let mut comma = "";
+        for (key, name) in names {
+            if let Some(name) = name {
+                write!(f, "{comma}{key} {name}")?;
+                comma = ", ";
+            }
+        }
+        for (label, value) in &self.labels {
+            write!(f, "{comma}label.{label} {value}")?;
+            comma = ", ";
+        }
+        Ok(())
     }
 }
 

@@ -3,9 +3,12 @@
 //! These structs are private to the configuration. They are the one statement of the format: the parser
 //! and the JSON Schema both derive from them, and their doc comments are the schema's descriptions.
 
+mod budget;
+mod listen;
 mod provider;
 mod route;
 mod secret;
+mod selector;
 
 use std::collections::BTreeMap;
 
@@ -13,13 +16,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
+    budget::{Budget, Daily, Engine, Fairness, Refund, Smoothing, Window},
+    listen::{Admission, Listen},
     provider::{Continue, Credential, Http2, Protocol, Provider, Proxy, Resume, Terminal},
     route::{Preset, Profile, Recovery, Replay, Route, Target, Timers},
     secret::Secret,
+    selector::{LABEL, Selector},
 };
 use super::{
     model::LogFormat,
-    value::{Count, DAY, GIB, HOUR, KIB, Later, MIB, SECOND, Share, Size, Span, TIB},
+    value::{Count, DAY, HOUR, KIB, Later, MIB, SECOND, Share, Size, Span, TIB},
 };
 
 /// The configuration of Redrive. Durations are written as "45s" or "450ms", and 0 is off; sizes as
@@ -37,8 +43,9 @@ pub(super) struct File {
     /// Routes by name: what applications ask for. At least one.
     #[schemars(extend("minProperties" = 1))]
     pub(super) routes: BTreeMap<String, Route>,
-    /// Rate limits shared by generations. Not available in this version: may only be empty.
-    pub(super) budgets: Option<Later>,
+    /// Rate limits shared by generations, at most 64.
+    #[schemars(length(max = 64))]
+    pub(super) budgets: Vec<Budget>,
     /// Engines of shared budgets. Not available in this version: may only be empty.
     pub(super) engines: Option<Later>,
     /// How much of the traffic may be retries, so that an outage is not amplified.
@@ -49,59 +56,6 @@ pub(super) struct File {
     pub(super) limits: Limits,
     /// What happens on SIGTERM.
     pub(super) drain: Drain,
-}
-
-/// Where the sidecar listens, and the bounds of its listeners.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Listen {
-    /// Address and port of gRPC. (`unix:PATH` is not available in this version.)
-    pub(super) grpc: String,
-    /// Address and port of the admin listener (drain): loopback only.
-    pub(super) admin: String,
-    /// Address and port of the public listener: health and metrics only.
-    pub(super) public: String,
-    /// TLS of the gRPC listener. Not available in this version.
-    pub(super) tls: Option<Later>,
-    /// Bearer token for gRPC clients. Not available in this version.
-    pub(super) token: Option<Later>,
-    /// gRPC connections at most; further ones are closed at once.
-    pub(super) max_connections: Count<1, 65_535, 1024>,
-    /// Streams per gRPC connection at most.
-    pub(super) max_streams_per_connection: Count<1, 65_535, 1024>,
-    /// The largest client frame.
-    pub(super) max_request_bytes: Size<KIB, GIB, { 16 * MIB }>,
-    /// HTTP/2 PINGs of the gRPC listener.
-    pub(super) keepalive: Keepalive,
-    /// Serve gRPC reflection.
-    pub(super) reflection: bool,
-}
-
-impl Default for Listen {
-    fn default() -> Listen {
-        Listen {
-            grpc: "127.0.0.1:50051".to_owned(),
-            admin: "127.0.0.1:15091".to_owned(),
-            public: "0.0.0.0:15090".to_owned(),
-            tls: None,
-            token: None,
-            max_connections: Count::default(),
-            max_streams_per_connection: Count::default(),
-            max_request_bytes: Size::default(),
-            keepalive: Keepalive::default(),
-            reflection: false,
-        }
-    }
-}
-
-/// HTTP/2 PINGs of the gRPC listener.
-#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Keepalive {
-    /// Between PINGs; 0 is off.
-    pub(super) interval: Span<0, HOUR, { 20 * SECOND }>,
-    /// How long a PING may go unanswered before the connection is closed.
-    pub(super) timeout: Span<1, HOUR, { 10 * SECOND }>,
 }
 
 /// How much of the traffic may be retries, so that an outage is not amplified.

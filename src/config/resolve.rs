@@ -1,17 +1,22 @@
 //! From the raw form to the model: names are looked up, secrets read, and whatever one value alone
 //! cannot tell is checked.
 
+mod budget;
 mod listen;
 mod provider;
 mod route;
 mod secret;
+mod selector;
 mod vendors;
 
 use std::{collections::BTreeMap, path, sync::Arc};
 
+use self::selector::Names;
+
 pub(super) use self::secret::Secrets;
 use super::{
     error::Collector,
+    hint,
     model::{Config, Limits, Telemetry},
     path::Path,
     raw,
@@ -20,8 +25,12 @@ use super::{
 };
 use crate::recovery::settings::RetryBudgetSettings;
 
-/// The longest name of a provider, credential or route, in bytes. Fixed: names become metric labels.
+/// The longest name of a provider, credential, route or budget, in bytes. Fixed: names become metric
+/// labels.
 const MAX_NAME: usize = 64;
+
+/// The longest name and value of a label that a start can have, in bytes. Fixed.
+const MAX_LABEL: usize = 64;
 
 /// Resolves one file.
 pub(super) struct Resolver<'a> {
@@ -51,13 +60,15 @@ impl<'a> Resolver<'a> {
     pub(super) fn resolve(mut self, file: raw::File) -> Option<Config> {
         let root = Path::default();
         let listen = self.listen(&root.key("listen"), &file.listen);
+        let names = Names::of(self.tree, &file);
         let providers = self.providers(&root.key("providers"), file.providers);
         let routes = self.routes(&root.key("routes"), file.routes, &providers);
+        let budgets = self.budgets(&root.key("budgets"), file.budgets, &names);
         let telemetry = self.telemetry(&root.key("telemetry"), file.telemetry);
         Some(Config {
             listen: listen?,
             routes,
-            budgets: Arc::default(),
+            budgets: budgets.into(),
             retry_budget: RetryBudgetSettings {
                 ratio: file.retry_budget.ratio.0,
                 floor: file.retry_budget.floor.u32(),
@@ -125,6 +136,34 @@ impl<'a> Resolver<'a> {
             let message = format!("a name is 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`");
             self.refuse(at, message);
         }
+    }
+
+    /// The name of a label, which something is decided by.
+    fn label(&mut self, at: &Path, label: Option<&str>) -> Option<String> {
+        let Some(label) = label else {
+            let message = "the name of a label is needed, such as tenant";
+            self.errors.missing(self.tree, at, message);
+            return None;
+        };
+        self.check_label(at, label);
+        Some(label.to_owned())
+    }
+
+    fn check_label(&mut self, at: &Path, label: &str) {
+        if !(1..=MAX_LABEL).contains(&label.len()) {
+            self.refuse(at, format!("the name of a label is 1 to {MAX_LABEL} bytes"));
+        }
+    }
+
+    /// Refuses a name that leads nowhere: it is none of `known`, the names of a `kind`.
+    fn known(&mut self, at: &Path, name: &str, kind: &str, known: &[&str]) {
+        if known.contains(&name) || self.errors.is_full() {
+            return;
+        }
+        let known: Vec<&str> = known.iter().copied().filter(|name| is_name(name)).collect();
+        let hints = hint::hints(name, &known, &format!("{kind}s"));
+        let message = format!("there is no {kind} {}", hint::shown(name));
+        self.errors.refuse_with(self.tree, at, message, hints);
     }
 
     fn refuse(&mut self, at: &Path, message: impl Into<String>) {

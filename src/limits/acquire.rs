@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{
     Day, Micros,
     budget::{Budget, Full, Limit},
-    settings::Settings,
+    settings::{Measure, Settings},
     weights::Weights,
 };
 
@@ -23,6 +23,24 @@ struct Lease {
     send_by: Micros,
     /// The number of its entry in each budget's log and the day of its send, once it was sent.
     sent: Option<Box<[(u64, i64)]>>,
+}
+
+/// Those who are to be granted first, summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// How many sends.
+    pub requests: u64,
+    /// Their tokens.
+    pub tokens: Weights,
+}
+
+impl Ahead {
+    pub(super) fn of(&self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Requests => self.requests,
+            _ => self.tokens.of(measure),
+        }
+    }
 }
 
 /// Why no lease was granted.
@@ -90,31 +108,8 @@ impl Limits {
         weights: Weights,
         send_by: Micros,
     ) -> Result<LeaseId, Denied> {
+        self.check(now, which, days, weights)?;
         let weights = weights.bounded();
-        let mut denied: Option<(BudgetId, Full)> = None;
-        let last_send_by = self.last_send_by;
-        for (&budget, &day) in which.iter().zip(days) {
-            let Some(state) = self.budgets.get_mut(budget) else {
-                continue;
-            };
-            if let Some(limit) = state.never_fits(weights) {
-                return Err(Denied::Never { budget, limit });
-            }
-            let Err(full) = state.check(now, day, weights, last_send_by) else {
-                continue;
-            };
-            let later = match (&denied, full.until) {
-                (None, _) => true,
-                (Some((_, other)), Some(until)) => other.until.is_none_or(|other| other < until),
-                (Some(_), None) => false,
-            };
-            if later {
-                denied = Some((budget, full));
-            }
-        }
-        if let Some((budget, full)) = denied {
-            return Err(Denied::Full { budget, full });
-        }
         let id = self.next;
         self.next += 1;
         for &budget in which {
@@ -134,24 +129,152 @@ impl Limits {
         Ok(id)
     }
 
-    /// The first byte may leave now. `false` if the lease is unknown, or its time to send has passed: then
-    /// nothing may be sent.
+    /// Whether `weights` would be granted now; takes nothing.
+    ///
+    /// # Errors
+    /// [`Denied`], with the budget that frees up last.
+    pub fn check(
+        &mut self,
+        now: Micros,
+        which: &[BudgetId],
+        days: &[Day],
+        weights: Weights,
+    ) -> Result<(), Denied> {
+        let weights = weights.bounded();
+        let mut denied: Option<(BudgetId, Full)> = None;
+        for (&budget, &day) in which.iter().zip(days) {
+            let Some(state) = self.budgets.get_mut(budget) else {
+                continue;
+            };
+            if let Some(limit) = state.never_fits(weights) {
+                return Err(Denied::Never { budget, limit });
+            }
+            let Err(full) = state.check(now, day, weights, self.last_send_by) else {
+                continue;
+            };
+            let later = match (&denied, full.until) {
+                (None, _) => true,
+                (Some((_, other)), Some(until)) => other.until.is_none_or(|other| other < until),
+                (Some(_), None) => false,
+            };
+            if later {
+                denied = Some((budget, full));
+            }
+        }
+        denied.map_or(Ok(()), |(budget, full)| Err(Denied::Full { budget, full }))
+    }
+
+    /// Every budget of `which` that denies `weights` now.
+    pub fn blocking(
+        &mut self,
+        now: Micros,
+        which: &[BudgetId],
+        days: &[Day],
+        weights: Weights,
+    ) -> Vec<BudgetId> {
+        let weights = weights.bounded();
+        let asked = which.iter().zip(days);
+        let denies = asked.filter(|&(&budget, &day)| {
+            let state = self.budgets.get_mut(budget);
+            state.is_some_and(|state| {
+                state.never_fits(weights).is_some()
+                    || state.check(now, day, weights, self.last_send_by).is_err()
+            })
+        });
+        denies.map(|(&budget, _)| budget).collect()
+    }
+
+    /// A lower bound of when `weights` can be granted if those `ahead` go first; exact with nothing ahead
+    /// and no unsent lease. `None` where it depends on when a running send ends, and on nothing else.
+    pub fn earliest(
+        &mut self,
+        now: Micros,
+        which: &[BudgetId],
+        days: &[Day],
+        weights: Weights,
+        ahead: Ahead,
+    ) -> Option<Micros> {
+        let mut earliest = now;
+        let mut unknown = false;
+        for (&budget, &day) in which.iter().zip(days) {
+            let Some(state) = self.budgets.get_mut(budget) else {
+                continue;
+            };
+            match state.earliest(now, day, weights, ahead) {
+                Some(at) => earliest = earliest.max(at),
+                None => unknown = true,
+            }
+        }
+        (!unknown || earliest > now).then_some(earliest)
+    }
+
+    /// The first byte may leave now. Told again, the send before provably did not happen, and the lease
+    /// counts from now. `false` if nothing may be sent: the lease is unknown, its time to send has passed,
+    /// or the send before no longer counts somewhere.
     pub fn sent(&mut self, now: Micros, id: LeaseId) -> bool {
-        let Some(lease) = self.leases.get_mut(&id) else {
+        let Some(lease) = self.leases.get(&id) else {
             return false;
         };
-        if lease.sent.is_some() {
-            return true;
-        }
         if now > lease.send_by {
             return false;
         }
+        if lease.sent.is_some() && !self.unsend(now, id) {
+            return false;
+        }
+        let Some(lease) = self.leases.get_mut(&id) else {
+            return false;
+        };
         let numbers = lease.budgets.iter().map(|&budget| {
             let state = self.budgets.get_mut(budget);
             state.map_or((0, 0), |state| state.sent(now, lease.weights))
         });
         lease.sent = Some(numbers.collect());
         self.account.sent += 1;
+        true
+    }
+
+    /// What was told as sent provably did not leave: the lease is unsent again. If the send no longer
+    /// counts somewhere, others may have its place: then the lease is over, as expired.
+    pub fn stayed(&mut self, now: Micros, id: LeaseId) {
+        let sent = |lease: &Lease| lease.sent.is_some();
+        if self.leases.get(&id).is_none_or(|lease| !sent(lease)) || self.unsend(now, id) {
+            return;
+        }
+        let Some(lease) = self.leases.remove(&id) else {
+            return;
+        };
+        self.account.sent -= 1;
+        self.account.expired += 1;
+        let places = lease.sent.iter().flatten();
+        for (&budget, &place) in lease.budgets.iter().zip(places) {
+            if let Some(state) = self.budgets.get_mut(budget) {
+                state.unsend(place, lease.weights);
+                state.give_back(now, id, lease.weights);
+            }
+        }
+    }
+
+    /// Makes a sent lease unsent, if it still counts wherever it must.
+    fn unsend(&mut self, now: Micros, id: LeaseId) -> bool {
+        let Some(lease) = self.leases.get_mut(&id) else {
+            return false;
+        };
+        let places = lease.sent.iter().flatten();
+        let mut places = lease.budgets.iter().zip(places);
+        let counts = places.all(|(&budget, &place)| {
+            let state = self.budgets.get_mut(budget);
+            state.is_none_or(|state| state.counts(now, place))
+        });
+        if !counts {
+            return false;
+        }
+        let places = lease.sent.take().unwrap_or_default();
+        for (&budget, &place) in lease.budgets.iter().zip(&places) {
+            if let Some(state) = self.budgets.get_mut(budget) {
+                state.unsend(place, lease.weights);
+            }
+        }
+        self.account.sent -= 1;
         true
     }
 

@@ -2,6 +2,7 @@
 
 use super::{
     Day, Micros,
+    acquire::Ahead,
     log::Log,
     settings::{DailyLimit, Measure, Settings, WindowLimit},
     weights::Weights,
@@ -130,6 +131,58 @@ impl Budget {
             note(Limit::Concurrent(concurrent), None);
         }
         full.map_or(Ok(()), Err)
+    }
+
+    /// A lower bound of when `weights` fit after those `ahead`; nothing if that depends on when a running
+    /// send ends, and on nothing else.
+    pub(super) fn earliest(
+        &mut self,
+        now: Micros,
+        day: Day,
+        weights: Weights,
+        ahead: Ahead,
+    ) -> Option<Micros> {
+        self.turn(day);
+        if self.never_fits(weights).is_some() {
+            return Some(Micros::MAX);
+        }
+        let mut earliest = self.log.earliest(now, weights, ahead).max(self.brake);
+        let mut unknown = false;
+        match self.rest {
+            Rest::Until(until) => earliest = earliest.max(until),
+            Rest::Probing(_) => unknown = true,
+            Rest::None => {}
+        }
+        let unsent = self.log.unsent();
+        for daily in &self.settings.daily {
+            let measure = daily.measure as usize;
+            let used = self.today[measure].saturating_sub(unsent[measure]);
+            let need = ahead
+                .of(daily.measure)
+                .saturating_add(weights.of(daily.measure));
+            if used.saturating_add(need) > daily.limit {
+                earliest = earliest.max(self.day.ends);
+            }
+        }
+        let running = self.running.saturating_add(ahead.requests);
+        unknown |= self.settings.concurrent.is_some_and(|most| running >= most);
+        (!unknown || earliest > now).then_some(earliest)
+    }
+
+    /// Whether a send still counts wherever it counted at first.
+    pub(super) fn counts(&mut self, now: Micros, (number, day): (u64, i64)) -> bool {
+        let same_day = day == self.day.number && now < self.day.ends;
+        self.log.counts(now, number) && (self.settings.daily.is_empty() || same_day)
+    }
+
+    /// A send did not happen: its lease counts as unsent again.
+    pub(super) fn unsend(&mut self, (number, day): (u64, i64), weights: Weights) {
+        self.log.unsend(number, weights);
+        if day != self.day.number {
+            for measure in Measure::ALL {
+                self.today[measure as usize] += weights.of(measure);
+            }
+        }
     }
 
     /// Another day begins with what is unsent.

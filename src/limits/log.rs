@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use super::{
     Micros,
+    acquire::Ahead,
     settings::{Measure, WindowLimit},
     weights::Weights,
 };
@@ -139,6 +140,58 @@ impl Log {
             }
         }
         last_send_by + length
+    }
+
+    /// A lower bound of when `weights` fit after those `ahead`, whatever becomes of unsent leases.
+    pub(super) fn earliest(&mut self, now: Micros, weights: Weights, ahead: Ahead) -> Micros {
+        self.evict(now);
+        let mut earliest = now;
+        for window in &self.windows {
+            let WindowLimit { measure, limit, .. } = window.limit;
+            let length = window.limit.window + self.margin;
+            let need = ahead.of(measure).saturating_add(weights.of(measure));
+            // What is more than a whole window waits until whole windows have been sent.
+            let rounds = match need.checked_sub(limit) {
+                Some(excess) if excess > 0 && limit == 0 => return Micros::MAX,
+                Some(excess) if excess > 0 => excess.div_ceil(limit),
+                _ => 0,
+            };
+            let first = need - rounds * limit;
+            let mut left = window.sum.saturating_add(first).saturating_sub(limit);
+            let mut at = now;
+            let from = (window.first - self.front) as usize;
+            for entry in self.entries.range(from..) {
+                if left == 0 {
+                    break;
+                }
+                left = left.saturating_sub(entry.of(measure));
+                at = entry.at + length;
+            }
+            earliest = earliest.max(at.saturating_add(rounds.saturating_mul(length)));
+        }
+        earliest
+    }
+
+    /// Whether the send `number` still counts in every window.
+    pub(super) fn counts(&mut self, now: Micros, number: u64) -> bool {
+        self.evict(now);
+        self.windows.iter().all(|window| number >= window.first)
+    }
+
+    /// The send `number` did not happen: its lease counts as unsent again.
+    pub(super) fn unsend(&mut self, number: u64, weights: Weights) {
+        self.lower(number, Weights::default());
+        let index = number.checked_sub(self.front);
+        let entry = index.and_then(|index| self.entries.get_mut(index as usize));
+        if let Some(entry) = entry {
+            let requests = std::mem::take(&mut entry.requests);
+            for window in &mut self.windows {
+                if number >= window.first && window.limit.measure == Measure::Requests {
+                    window.sum -= requests;
+                }
+            }
+        }
+        self.grant(weights);
     }
 
     /// A lease was granted.

@@ -9,14 +9,20 @@
 
 mod acquire;
 mod budget;
+mod desk;
+mod fairness;
 pub mod headers;
 mod log;
 mod settings;
 pub mod tokens;
 mod weights;
 
-pub use acquire::{Account, BudgetId, Denied, LeaseId, Limits};
+pub use acquire::{Account, Ahead, BudgetId, Denied, LeaseId, Limits};
 pub use budget::{Full, Limit};
+pub use desk::{
+    Asked, Choice, Counts, Desk, Event, GRANTS_A_LOOK, Obstacle, Outlook, Pace, TOLD_A_LOOK,
+};
+pub use fairness::{Line, REMEMBERED, Ticket};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
 pub use weights::Weights;
 

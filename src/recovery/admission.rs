@@ -1,11 +1,11 @@
-//! What stands before an attempt: the allowance, the deadline, waits, and the slot.
+//! What stands before an attempt: the allowance, the deadline, and waits.
 
 use std::time::Duration;
 
 use super::{
     Time, backoff,
     commons::Access,
-    event::{Command, Observation, Waited},
+    event::{Observation, Waited},
     generation::{Generation, ours},
     ledger,
     policy::{Hold, Pick},
@@ -41,7 +41,7 @@ impl Generation {
     /// Goes where there is no failure of this generation that would say why not.
     pub(super) fn go(&mut self, now: Time, pick: Pick, commons: &impl Access) {
         match pick {
-            Pick::Now { target, .. } => self.reserve(target),
+            Pick::Now { target, .. } => self.reserve(now, target, commons),
             Pick::Later { target, hold, .. } if hold.until < self.admission_ends() => {
                 let wait = self.jittered(now, hold);
                 self.wait(now, target, wait, hold, Reason::Cooldown);
@@ -58,11 +58,6 @@ impl Generation {
                 self.stop(now, failure, StoppedBy::NoTarget, commons);
             }
         }
-    }
-
-    pub(super) fn reserve(&mut self, target: usize) {
-        self.state = State::Reserving { target };
-        self.commands.push_back(Command::Reserve { target });
     }
 
     /// From here on nothing is admitted: the deadline, or the caller's own if that comes first.
@@ -102,14 +97,7 @@ impl Generation {
             until: now + wait,
             reason,
         };
-        self.tell_waiting(reason, Some(wait));
-    }
-
-    pub(super) fn on_queued(&mut self, now: Time) {
-        if matches!(self.state, State::Reserving { .. }) {
-            self.waiting.get_or_insert((now, WaitSource::Unspecified));
-            self.tell_waiting(Reason::Connection, None);
-        }
+        self.tell_waiting(reason, "", Some(wait));
     }
 
     /// Goes on after a wait; an earlier verdict stands if nothing is usable in time any more.
@@ -161,8 +149,13 @@ impl Generation {
         }
     }
 
-    fn tell_waiting(&mut self, reason: Reason, expected: Option<Duration>) {
-        let frame = waiting(reason, expected);
+    pub(super) fn tell_waiting(
+        &mut self,
+        reason: Reason,
+        budget: &str,
+        expected: Option<Duration>,
+    ) {
+        let frame = waiting(reason, budget, expected);
         let stays = if self.sequel.is_some() {
             self.attempts + 1
         } else {
@@ -186,10 +179,10 @@ impl Generation {
     }
 }
 
-pub(super) fn waiting(reason: Reason, expected: Option<Duration>) -> Frame {
+pub(super) fn waiting(reason: Reason, budget: &str, expected: Option<Duration>) -> Frame {
     Frame::Waiting(Waiting {
         reason: reason.into(),
-        budget: String::new(),
+        budget: budget.to_owned(),
         expected: expected.map(ledger::duration),
     })
 }

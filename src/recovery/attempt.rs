@@ -8,12 +8,14 @@ use super::{
     event::{Command, Observation, Upstream},
     generation::Generation,
     same_place::Place,
+    sequel::Stored,
+    spent::{Evidence, spent},
     state::{Finish, Outcome, State},
     timers::{LastEvent, Phase, Timer},
     transcript::MAX_DELTA_BYTES,
 };
 use crate::{
-    proto::{Executed, FinishReason, Progress, generate_response::Frame},
+    proto::{Executed, FinishReason, Progress, Usage, generate_response::Frame},
     protocol::{self, BlockKind, Delta},
     verdict::{self, Class, Failure, Origin, Stage},
 };
@@ -323,6 +325,7 @@ impl Generation {
             entry.usage = usage;
             entry.estimate_usage(output_bytes);
         }
+        self.settle(usage, output_bytes, false, None);
         let (cost, counted) = self.ledger.message_usage();
         closing.last.usage = cost;
         if usage.is_none() || !counted {
@@ -358,6 +361,7 @@ impl Generation {
         };
         let (usage, output_bytes) = (attempt.usage, attempt.output_bytes);
         let probe = attempt.probe;
+        let is_stored = attempt.stored.as_ref().is_some_and(Stored::is_known);
         if let Some(entry) = self.ledger.current() {
             entry.ended = Some(now);
             entry.failure = Some(failure.clone());
@@ -369,9 +373,39 @@ impl Generation {
             }
             entry.estimate_usage(output_bytes);
         }
+        if let (Class::RateLimited, Origin::Provider, Some(wait)) =
+            (failure.class, failure.origin, failure.wait)
+        {
+            self.commands.push_back(Command::Penalise { wait });
+        }
+        self.settle(usage, output_bytes, is_stored, Some(failure));
         self.observe_attempt_ended();
         self.note_target(now, failure, probe, commons);
         Some(place)
+    }
+
+    /// Settles the lease of the attempt that is over, if it may have left.
+    fn settle(
+        &mut self,
+        usage: Option<Usage>,
+        output_bytes: usize,
+        is_stored: bool,
+        failure: Option<&Failure>,
+    ) {
+        let Some(entry) = self.ledger.current() else {
+            return;
+        };
+        if entry.executed == Executed::No {
+            return;
+        }
+        let spent = spent(&Evidence {
+            mode: entry.mode,
+            failure,
+            usage,
+            output_bytes,
+            is_stored,
+        });
+        self.commands.push_back(Command::Settle(spent));
     }
 
     /// What the failure says about the target, to all generations.

@@ -231,10 +231,17 @@ impl Generation {
             let started = self.attempt_started_again(left);
             self.tell(started);
         }
-        if let State::Waiting { until, reason, .. } = self.state
-            && until > now
-        {
-            self.tell(waiting(reason, Some(until.since(now))));
+        let wait = match &self.state {
+            State::Waiting { until, reason, .. } if *until > now => {
+                Some(waiting(*reason, "", Some(until.since(now))))
+            }
+            State::Reserving {
+                held: Some(held), ..
+            } => Some(held.frame(now)),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            self.tell(wait);
         }
     }
 

@@ -46,7 +46,7 @@ pub struct Cooldown {
 pub struct Commons {
     circuits: HashMap<Arc<str>, Circuit>,
     cooldowns: HashMap<CredentialKey, Cooldown>,
-    /// Retry budgets by domain; a provider is its own domain.
+    /// Retry budgets by domain.
     retries: HashMap<Arc<str>, RetryBudget>,
     retry_settings: RetryBudgetSettings,
     /// Scopes by listener identity and name.
@@ -153,6 +153,23 @@ impl Commons {
             }
         }
         soonest.map_or(Ok(0), Err)
+    }
+
+    /// All credentials among `count` of `provider` that may be used now, in order, and when the next of
+    /// the others returns.
+    pub fn credentials(
+        &self,
+        now: Time,
+        provider: &Arc<str>,
+        count: usize,
+    ) -> (Vec<usize>, Option<Time>) {
+        let rest = |index: usize| {
+            let cooldown = self.cooldowns.get(&(Arc::clone(provider), index))?;
+            (now < cooldown.until).then_some(cooldown.until)
+        };
+        let (usable, resting): (Vec<usize>, Vec<usize>) =
+            (0..count.max(1)).partition(|&index| rest(index).is_none());
+        (usable, resting.into_iter().filter_map(rest).min())
     }
 
     /// Whether credential `index` of `provider` rests.

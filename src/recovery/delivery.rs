@@ -6,7 +6,9 @@
 use std::{collections::VecDeque, time::Duration};
 
 use super::{Time, commit::PartCursor};
-use crate::proto::{Committed, Delivery, delta::Content, generate_response::Frame};
+use crate::proto::{
+    Committed, Delivery, delta::Content, generate_response::Frame, waiting::Reason,
+};
 
 /// What was shown of one block of an attempt, or of its native events.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +92,7 @@ impl Client {
     pub fn push_after(&mut self, frame: Frame, after: u32) {
         let last = self.control.back_mut().map(|queued| queued.frame.as_mut());
         if let (Frame::Waiting(new), Some(Frame::Waiting(old))) = (&frame, last)
-            && old.reason == new.reason
+            && (old.reason == new.reason || old.reason() != Reason::Backoff)
         {
             old.clone_from(new);
             return;

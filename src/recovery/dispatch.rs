@@ -6,7 +6,6 @@ use super::{
     event::{Command, Observation},
     generation::{Generation, ours},
     ledger::Entry,
-    policy::Pick,
     sequel::Stored,
     state::{Attempt, State},
     timers::Clockwork,
@@ -17,26 +16,24 @@ use crate::{
 };
 
 impl Generation {
-    /// The slot is held: debit, write it down, tell it, send.
-    pub(super) fn on_reserved(&mut self, now: Time, commons: &impl Access) {
-        // A slot may come when an end is due already, which then comes first.
+    /// Slot and lease are held: debit, write it down, tell it, send.
+    pub(super) fn on_reserved(&mut self, now: Time, credential: usize, commons: &impl Access) {
+        // What is held is not asked for again.
+        if let State::Reserving { returns, .. } = &mut self.state {
+            *returns = None;
+        }
+        // It may come when an end is due already, which then comes first.
         self.on_timer(now, commons);
-        let State::Reserving { target } = self.state else {
+        let State::Reserving { target, .. } = self.state else {
             return;
         };
-        // While the slot was waited for, a credential may have been told to rest, or another
-        // generation may have taken the probe of a circuit.
+        // While it was waited for, a credential may have been told to rest, or another generation may
+        // have taken the probe of a circuit.
         let pick = self.pick_again(now, target, commons);
-        let credential = match pick {
-            Pick::Now {
-                target: usable,
-                credential,
-            } if usable == target => credential,
-            pick => {
-                self.commands.push_back(Command::Abort { condemn: false });
-                return self.go_on(now, pick, commons);
-            }
-        };
+        if !self.suits(now, pick, target, credential, commons) {
+            self.commands.push_back(Command::Abort { condemn: false });
+            return self.go_on(now, pick, commons);
+        }
         if !self.debit(commons) {
             let spent = || ours(Class::ExceedsLimit, "the scope's allowance is spent");
             let failure = self.last_failure().unwrap_or_else(spent);
@@ -55,7 +52,7 @@ impl Generation {
         let first = self.attempts == 1;
         let probe = commons.with(|commons| {
             if first {
-                commons.first_attempt(now, &target.provider);
+                commons.first_attempt(now, target.domain(credential));
             }
             commons.begin(now, &target.name)
         });

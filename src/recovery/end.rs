@@ -15,7 +15,12 @@ use crate::{
 
 impl Generation {
     pub(super) fn on_refused(&mut self, now: Time, failure: Failure, commons: &impl Access) {
-        if matches!(self.state, State::Reserving { .. }) {
+        if !matches!(self.state, State::Reserving { .. }) {
+            return;
+        }
+        if failure.denied.is_some() {
+            self.denied(now, failure, None, commons);
+        } else {
             // Not an attempt: it does not mask the verdict of one.
             let failure = self.last_failure().unwrap_or(failure);
             self.stop(now, failure, StoppedBy::NoTarget, commons);
@@ -36,10 +41,16 @@ impl Generation {
 
     /// The deadline came between attempts: the last verdict stands, if there is one.
     pub(super) fn stop_at_deadline(&mut self, now: Time, commons: &impl Access) {
-        let message = "the deadline passed before anything could be sent";
-        let failure = self
-            .last_failure()
-            .unwrap_or_else(|| ours(Class::Deadline, message));
+        let failure = self.last_failure().unwrap_or_else(|| {
+            let message = match self.held_back() {
+                Some(denied) => format!(
+                    "the deadline passed before budget {} had room ({})",
+                    denied.budget, denied.limit
+                ),
+                None => "the deadline passed before anything could be sent".to_owned(),
+            };
+            ours(Class::Deadline, message)
+        });
         self.stop(now, failure, StoppedBy::Deadline, commons);
     }
 
@@ -87,7 +98,8 @@ impl Generation {
             _ => self.ledger.verdict_of_all(failure),
         };
         let (attempt, target) = self.ledger.attribute(&failure);
-        let verdict = ledger::verdict(&failure, attempt, target);
+        let mut verdict = ledger::verdict(&failure, attempt, target);
+        self.tell_denial(now, by, &mut verdict);
         let waited = self.take_waited(now);
         self.ledger.waited_in_vain(waited.total);
         let failed = Failed {

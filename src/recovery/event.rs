@@ -6,7 +6,7 @@ use super::Time;
 use crate::{
     proto::{self, Delivery, LedgerEntry, WaitSource, waiting},
     protocol,
-    verdict::{Class, Failure},
+    verdict::{Class, Denied, Failure},
 };
 
 /// An input. Every one is handled completely before the next. What a client does counts only while its
@@ -15,11 +15,17 @@ use crate::{
 pub enum Event<'a> {
     /// The first RPC is there: `accepted` goes out and the first target is looked for.
     Start,
-    /// A connection slot (and, where budgets match, a lease) is held for the reserved target.
-    Reserved,
-    /// The slot is not free yet; the generation stands in the queue.
-    Queued,
-    /// There is no slot and no place in the queue.
+    /// A connection slot and a lease of every budget that matches are held for the reserved target.
+    Reserved {
+        /// Which of the credentials that [`Command::Reserve`] offered the lease is for.
+        credential: usize,
+    },
+    /// There is no slot or no lease yet; the generation stands in line. Told again when what stands in
+    /// the way has changed, or how long it is expected to.
+    Waiting(Wait),
+    /// There is no slot or no lease, and no standing in line for it: the queue is full (no_target for
+    /// slots, rate_limited for leases), or the attempt is more than a budget can ever hold
+    /// (exceeds_limit).
     ReservationRefused(Failure),
     /// Something about the exchange of `attempt`. Late ones (another attempt's) are ignored.
     Upstream {
@@ -85,13 +91,18 @@ pub enum Upstream<'a> {
 /// What the driver has to do, in order.
 #[derive(Debug, PartialEq)]
 pub enum Command {
-    /// Get a connection slot (and a lease) for a target; answered by `Reserved`, `Queued` or
+    /// Get a connection slot and a lease for a target; answered by `Reserved`, `Waiting` or
     /// `ReservationRefused`. Replaces an earlier reservation.
     Reserve {
         /// Index into the route's targets.
         target: usize,
+        /// Credentials that may be used, in order of preference: indices into the provider's, or 0
+        /// alone where it has none.
+        credentials: Vec<usize>,
+        /// What it takes of budgets that count tokens.
+        takes: Takes,
     },
-    /// Send the request, once, with the reserved slot.
+    /// Send the request, once, with the reserved slot and lease.
     Send {
         /// The attempt; stamps every signal of the exchange.
         attempt: u32,
@@ -102,6 +113,15 @@ pub enum Command {
         /// Not the original request, but what goes on where another attempt ended.
         follow_up: Option<Box<FollowUp>>,
     },
+    /// The provider has refused the attempt for a rate limit: the budgets of its lease that stand for
+    /// the provider rest for so long.
+    Penalise {
+        /// As the provider asked.
+        wait: Duration,
+    },
+    /// The attempt is over and has cost this much of its lease. Comes before the `Abort` or `Finish` of
+    /// an attempt that may have left; the lease of one that did not goes back whole.
+    Settle(Spent),
     /// End the exchange at once, and give up a reservation.
     Abort {
         /// The provider stalled: its connection takes no new requests.
@@ -111,6 +131,42 @@ pub enum Command {
     Finish,
     /// For telemetry.
     Observe(Observation),
+}
+
+/// What an attempt takes of budgets that count tokens. Of all others each takes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// What the original request is estimated to.
+    Whole,
+    /// The same, and the text that is to be continued on top of the prompt.
+    Continuation {
+        /// Its length in bytes.
+        partial: usize,
+    },
+    /// Nothing: the tokens of a stored response were taken by the attempt that made it.
+    Nothing,
+}
+
+/// What stands between a generation and its next attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// `CONNECTION` for a slot; `BUDGET` or `COOLDOWN` for a budget.
+    pub reason: waiting::Reason,
+    /// The budget, where it is one.
+    pub denied: Option<Denied>,
+    /// How long it lasts, from now; unknown where it depends on others.
+    pub expected: Option<Duration>,
+}
+
+/// What a send really took of its lease. What is not known stays as it was reserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Tokens of the prompt.
+    pub input_tokens: Option<u64>,
+    /// Tokens of the answer.
+    pub output_tokens: Option<u64>,
+    /// Not the provider's count.
+    pub estimated: bool,
 }
 
 /// A request for the rest of an answer.

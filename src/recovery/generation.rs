@@ -139,8 +139,8 @@ impl Generation {
         match event {
             Event::Upstream { attempt, signal } => self.on_upstream(now, attempt, signal, commons),
             Event::Start => self.on_start(now, commons),
-            Event::Reserved => self.on_reserved(now, commons),
-            Event::Queued => self.on_queued(now),
+            Event::Reserved { credential } => self.on_reserved(now, credential, commons),
+            Event::Waiting(wait) => self.on_waiting(now, wait, commons),
             Event::ReservationRefused(failure) => self.on_refused(now, failure, commons),
             Event::Effects { through_sequence } => self.on_effects(now, through_sequence, commons),
             Event::Cancel { reason } => self.on_cancel(now, reason, commons),
@@ -177,7 +177,10 @@ impl Generation {
         let own = match &self.state {
             State::Idle | State::Ended(_) => return idle,
             State::Waiting { until, .. } => Some((*until).min(self.allowance.deadline)),
-            State::Reserving { .. } => Some(self.allowance.deadline),
+            State::Reserving { .. } => {
+                let again = self.asks_again().unwrap_or(self.allowance.deadline);
+                Some(again.min(self.allowance.deadline))
+            }
             State::Running(attempt) => attempt.clockwork.next().map(|(due, _)| due),
         };
         [
@@ -279,6 +282,9 @@ impl Generation {
                 let target = *target;
                 let pick = self.pick_again(now, target, commons);
                 self.go_on(now, pick, commons);
+            }
+            State::Reserving { .. } if self.asks_again().is_some_and(|at| at <= now) => {
+                self.ask_again(now, commons);
             }
             State::Running(attempt) => {
                 if let Some((due, timer)) = attempt.clockwork.next()

@@ -243,6 +243,16 @@ pub fn verdict(failure: &Failure, attempt: u32, target: &str) -> proto::Verdict 
         attempt,
         target: target.to_owned(),
         gate_reason: String::new(),
+        budget: failure
+            .denied
+            .as_ref()
+            .map(|denied| denied.budget.to_string())
+            .unwrap_or_default(),
+        limit: failure
+            .denied
+            .as_ref()
+            .map(|denied| denied.limit.clone())
+            .unwrap_or_default(),
     }
 }
 

@@ -16,9 +16,14 @@
 //!    signal of an ended exchange may still be handed in, it is ignored by its attempt number.
 //! 3. `poll_timeout` is asked again after every `handle`. When the time has come, what already lies in
 //!    the exchange is handed in first: silence is measured at the provider, not at a busy driver.
-//! 4. `Reserve` is answered by `Reserved`, `Queued` (then `Reserved`) or `ReservationRefused`.
-//!    `Reserved` is followed by `Send`, or by `Abort` if the target became unusable meanwhile.
-//! 5. After `Observe(Ended)` there is a terminal frame; nothing but `Attach`, `ClientLost` and
+//! 4. `Reserve` is answered by `Reserved`, `Waiting` (any number of times, then `Reserved` or
+//!    `ReservationRefused`) or `ReservationRefused`. Nobody keeps a slot while it waits for a lease, nor
+//!    a lease while it waits for a slot. `Reserved` is followed by `Send`, or by `Abort` if the target
+//!    or the credential became unusable meanwhile. `Abort` and a new `Reserve` give up what is held or
+//!    waited for, and leave nothing behind.
+//! 5. The lease of an attempt is held until `Settle`, which comes if the attempt may have left, or until
+//!    `Abort`, after which it goes back. `Penalise` comes before them.
+//! 6. After `Observe(Ended)` there is a terminal frame; nothing but `Attach`, `ClientLost` and
 //!    `TimerDue` changes anything then.
 
 mod admission;
@@ -34,6 +39,7 @@ mod end;
 pub mod event;
 mod generation;
 mod ledger;
+mod limited;
 mod next;
 pub mod policy;
 mod retry_budget;
@@ -43,6 +49,7 @@ mod seam;
 mod sequel;
 pub mod settings;
 mod snapshot;
+mod spent;
 mod state;
 mod time;
 mod timers;
@@ -50,7 +57,7 @@ mod transcript;
 
 pub use client::Next;
 pub use commons::{Access, Commons};
-pub use event::{Command, Event, FollowUp, Observation, Upstream};
+pub use event::{Command, Event, FollowUp, Observation, Spent, Takes, Upstream, Wait};
 pub use generation::{Generation, Params};
 pub use ledger::{duration, verdict};
 pub use policy::Target;

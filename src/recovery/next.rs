@@ -71,7 +71,7 @@ impl Generation {
     ) {
         match self.next(now, &failure, recovery_ends, commons) {
             Err(stopped_by) => self.end_failed(now, failure, stopped_by, commons),
-            Ok((pick, way)) => self.replay(now, &failure, pick, way),
+            Ok((pick, way)) => self.replay(now, &failure, pick, way, commons),
         }
     }
 
@@ -177,20 +177,30 @@ impl Generation {
     }
 
     fn take_retry(&self, now: Time, pick: Pick, commons: &impl Access) -> Result<(), StoppedBy> {
-        let (Pick::Now { target, .. } | Pick::Later { target, .. }) = pick else {
-            return Ok(());
+        let (target, credential) = match pick {
+            Pick::Now { target, credential } => (target, credential),
+            // Which one it will be is not known yet.
+            Pick::Later { target, .. } => (target, 0),
+            Pick::None => return Ok(()),
         };
         let Some(target) = self.itinerary.targets().get(target) else {
             return Ok(());
         };
-        match commons.with(|commons| commons.take_retry(now, &target.provider)) {
+        match commons.with(|commons| commons.take_retry(now, target.domain(credential))) {
             true => Ok(()),
             false => Err(StoppedBy::RetryBudget),
         }
     }
 
     /// Tells what is void, before any wait, and goes on.
-    fn replay(&mut self, now: Time, failure: &Failure, pick: Pick, way: Option<Way>) {
+    fn replay(
+        &mut self,
+        now: Time,
+        failure: &Failure,
+        pick: Pick,
+        way: Option<Way>,
+        commons: &impl Access,
+    ) {
         let wait = match pick {
             Pick::Later { hold, .. } => Some(self.jittered(now, hold)),
             Pick::Now { .. } | Pick::None => None,
@@ -201,7 +211,7 @@ impl Generation {
             None => self.sequel = None,
         }
         match (pick, wait) {
-            (Pick::Now { target, .. }, _) => self.reserve(target),
+            (Pick::Now { target, .. }, _) => self.reserve(now, target, commons),
             (
                 Pick::Later {
                     target,

@@ -46,6 +46,13 @@ pub struct Target {
     pub fallback: bool,
 }
 
+impl Target {
+    /// The retry budget of a credential.
+    pub fn domain(&self, credential: usize) -> &Arc<str> {
+        self.domains.get(credential).unwrap_or(&self.provider)
+    }
+}
+
 /// Where a class allows to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
@@ -101,6 +108,17 @@ pub struct Tried {
     pub hold: Hold,
     /// It has refused to continue this generation's text, or began anew instead.
     pub refused_to_continue: bool,
+    /// A budget has held it back since it was tried last. Boxed: few are.
+    denied: Option<Box<Denial>>,
+}
+
+/// A budget has no room for an attempt in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// When it has; never, where that is not known.
+    pub until: Option<Time>,
+    /// As the generation's verdict, if there is no other.
+    pub failure: Failure,
 }
 
 /// Where the next attempt goes.
@@ -180,6 +198,33 @@ impl Itinerary {
             self.visit = 0;
         }
         self.visit += 1;
+        if let Some(tried) = self.tried.get_mut(target) {
+            tried.denied = None;
+        }
+    }
+
+    /// A budget holds `target` back: this generation does not go there before it has room, nor before
+    /// `returns`, when another of its credentials can be used; without either, never again.
+    pub fn deny(&mut self, target: usize, denial: Denial, returns: Option<Time>) {
+        let Some(tried) = self.tried.get_mut(target) else {
+            return;
+        };
+        match [denial.until, returns].into_iter().flatten().min() {
+            Some(until) => {
+                tried.hold = Hold {
+                    until,
+                    supplied: true,
+                };
+            }
+            None => tried.excluded = true,
+        }
+        tried.denied = Some(Box::new(denial));
+    }
+
+    /// The denial that is over first.
+    pub fn soonest_denial(&self) -> Option<&Denial> {
+        let denials = self.tried.iter().filter_map(|t| t.denied.as_deref());
+        denials.min_by_key(|denial| (denial.until.is_none(), denial.until))
     }
 
     /// The current target failed; this generation does not return before `hold` ends.

@@ -3,7 +3,7 @@
 //! ```text
 //!              Start
 //!                │
-//!                ▼            slot not free: Queued
+//!                ▼            no slot, no lease: Waiting
 //!   ┌────────▶ choose ──────▶ Reserving ◀──┐
 //!   │            │               │   └─────┘
 //!   │   not yet  │               │ Reserved: debit, ledger, AttemptStarted, Send
@@ -24,12 +24,15 @@
 //! ```
 //!
 //! Legend: boxes are variants of [`State`], `choose` is `next.rs` over `policy.rs`; `Running` owns the
-//! [`Attempt`]. A slot whose target became unusable while it was waited for leads back to `choose`.
+//! [`Attempt`]. A reservation leads back to `choose` if its target or its credential became unusable
+//! while it was waited for, and if a budget has no room in time (`limited.rs`).
 //! Where output stays, a [`super::sequel::Sequel`] says who goes on with it, and how; a refusal, or an
 //! answer begun anew instead of continued, is a failure that leads to RESTART.
 //! Nothing leaves `Ended`; an attached client is only given what is there.
 
-use super::{Time, circuit::Probe, commit::Closing, sequel::Stored, timers::Clockwork};
+use super::{
+    Time, circuit::Probe, commit::Closing, event::Wait, sequel::Stored, timers::Clockwork,
+};
 use crate::proto::{Failed, FinishReason, Usage, waiting::Reason};
 
 /// The state of a generation.
@@ -46,15 +49,28 @@ pub(super) enum State {
         /// What the client was told.
         reason: Reason,
     },
-    /// A connection slot was asked for.
+    /// A connection slot and a lease were asked for.
     Reserving {
-        /// For this target; the credential is chosen when the slot is held.
+        /// For this target; which credential, is known when they are held.
         target: usize,
+        /// When one more credential of the target can be used than was offered.
+        returns: Option<Time>,
+        /// What stands in the way, once that was told.
+        held: Option<Box<Held>>,
     },
     /// An attempt is in flight.
     Running(Box<Attempt>),
     /// There is a terminal frame.
     Ended(Outcome),
+}
+
+/// What stands in the way of a reservation.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// As it was told last.
+    pub wait: Wait,
+    /// When it is over, where that is known.
+    pub until: Option<Time>,
 }
 
 /// How a generation ended.

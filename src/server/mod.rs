@@ -15,6 +15,7 @@ mod rpc;
 mod service;
 mod start;
 mod status;
+mod takings;
 mod targets;
 
 use std::{sync::Arc, time::Duration};

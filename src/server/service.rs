@@ -145,6 +145,7 @@ impl Service {
             &self.config,
             &start,
             Circumstances {
+                budgets: &self.environment.budgets,
                 id: id.to_string(),
                 caller_deadline,
                 wall_origin: self.environment.clock.wall_origin(),

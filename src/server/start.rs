@@ -11,9 +11,11 @@ use prost::Message;
 use super::{
     options::{self, Tightened},
     refusal::Refusal,
+    takings::Takings,
     targets,
 };
 use crate::{
+    budgets::Budgets,
     config::{Config, Route},
     proto::{Delivery, Start},
     recovery::{self, Time},
@@ -49,7 +51,9 @@ pub struct Prepared {
 }
 
 /// What the server knows beside the frame.
-pub struct Circumstances {
+pub struct Circumstances<'a> {
+    /// Which budgets match what.
+    pub budgets: &'a Budgets,
     /// The new generation's id.
     pub id: String,
     /// When the caller's deadline fires, less the margin.
@@ -64,18 +68,24 @@ pub struct Circumstances {
 pub fn prepare(
     config: &Config,
     start: &Start,
-    circumstances: Circumstances,
+    circumstances: Circumstances<'_>,
 ) -> Result<Prepared, Refusal> {
     check_plain_fields(start)?;
     let route = find_route(config, &start.route)?;
     let delivery = delivery(start)?;
     let tightened = Tightened::new(route, start.recovery.as_ref())?;
     let detach_grace = detach_grace(start)?;
+    let takings = Takings {
+        budgets: circumstances.budgets,
+        configured: &config.budgets,
+        route,
+        labels: &start.labels,
+    };
     let targets::Planned {
         targets,
         requests,
         skipped,
-    } = targets::plan(start, route, &tightened)?;
+    } = targets::plan(start, route, &tightened, takings)?;
     let plan = Plan {
         native_events: start.include_native_events,
         targets: requests,

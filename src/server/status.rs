@@ -3,12 +3,15 @@
 use std::{collections::HashMap, time::Duration};
 
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
+use tonic_types::{ErrorDetails, QuotaViolation, StatusExt};
 
 use crate::{
     proto::{Failed, StoppedBy, Verdict},
     verdict::{Class, class},
 };
+
+/// So much of a limit's description that all details stay under 4 KiB. Fixed.
+const MAX_LIMIT_CHARS: usize = 256;
 
 /// The domain of every `google.rpc.ErrorInfo`.
 const DOMAIN: &str = "redrive";
@@ -68,6 +71,15 @@ fn with_code(code: Code, failed: &Failed, verdict: &Verdict) -> Status {
         .and_then(|wait| Duration::try_from(wait).ok())
     {
         details.set_retry_info(Some(wait));
+    }
+    if !verdict.budget.is_empty() {
+        let subject = format!("budget:{}", verdict.budget);
+        let description = verdict
+            .limit
+            .chars()
+            .take(MAX_LIMIT_CHARS)
+            .collect::<String>();
+        details.set_quota_failure(vec![QuotaViolation::new(subject, description)]);
     }
     Status::with_error_details(code, verdict.message.clone(), details)
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{options::Tightened, refusal::Refusal};
+use super::{options::Tightened, refusal::Refusal, takings::Takings};
 use crate::{
     config::{self, Route},
-    limits::Weights,
     proto::{NativeBody, Protocol, SkippedTarget, Start, start::Input},
     protocol::adapter::{self, RequestInput, Source},
     recovery,
@@ -36,6 +35,7 @@ pub(super) fn plan(
     start: &Start,
     route: &Route,
     tightened: &Tightened,
+    takings: Takings<'_>,
 ) -> Result<Planned, Refusal> {
     let source = source(start)?;
     let mut all = targets(route, &start.model)?;
@@ -59,9 +59,9 @@ pub(super) fn plan(
             );
             continue;
         }
-        match request(source.of_adapter, target, tightened) {
+        match request(source.of_adapter, target, tightened, takings) {
             Ok(request) => {
-                let core_target = core_target(target, &request, tightened, fallback);
+                let core_target = core_target(target, &request, tightened, fallback, takings);
                 planned.targets.push(core_target);
                 planned.requests.push(request);
             }
@@ -128,7 +128,12 @@ fn targets(route: &Route, model: &str) -> Result<Vec<config::Target>, Refusal> {
         return Ok(targets);
     }
     let own = targets.first().is_some_and(|target| target.model == model);
-    if !own && !route.models.iter().any(|pattern| matches(pattern, model)) {
+    if !own
+        && !route
+            .models
+            .iter()
+            .any(|pattern| config::matches(pattern, model))
+    {
         let shown: String = model.chars().take(64).collect();
         let reason = format!(
             "{shown:?} is not allowed by route {}; allowed are {:?}",
@@ -144,30 +149,11 @@ fn targets(route: &Route, model: &str) -> Result<Vec<config::Target>, Refusal> {
     Ok(targets)
 }
 
-/// Whether `model` matches `pattern`, in which `*` stands for any run of characters.
-fn matches(pattern: &str, model: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = model.strip_prefix(first) else {
-        return false;
-    };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else {
-        return rest.is_empty();
-    };
-    for piece in pieces {
-        match rest.split_once(piece) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
 fn request(
     source: Source<'_>,
     target: &config::Target,
     tightened: &Tightened,
+    takings: Takings<'_>,
 ) -> Result<PlannedTarget, Refusal> {
     let provider = &target.provider;
     let Some(adapter) = adapter::adapter(provider.protocol) else {
@@ -186,6 +172,7 @@ fn request(
     })?;
     let mut headers = request.headers;
     provider.add_headers(&mut headers);
+    let budgets = takings.matched(target);
     Ok(PlannedTarget {
         name: target.name.clone(),
         model: target.model.clone(),
@@ -193,10 +180,10 @@ fn request(
         method: request.method,
         path: request.path,
         headers,
+        tokens: takings.tokens(&target.model, &request.body, &budgets),
+        budgets,
         body: request.body,
         connect: tightened.timers(target.timers).connect,
-        budgets: Vec::new(),
-        tokens: Weights::default(),
     })
 }
 
@@ -205,14 +192,14 @@ fn core_target(
     request: &PlannedTarget,
     tightened: &Tightened,
     fallback: bool,
+    takings: Takings<'_>,
 ) -> recovery::Target {
+    let domains = request.budgets.iter();
+    let domains = domains.map(|matched| takings.domain(target, matched));
     recovery::Target {
         name: target.name.as_str().into(),
         provider: target.provider.name.as_str().into(),
-        domains: vec![
-            target.provider.name.as_str().into();
-            target.provider.credentials.len().max(1)
-        ],
+        domains: domains.collect(),
         model: target.model.clone(),
         context_window: target.context_window,
         timers: tightened.timers(target.timers),
@@ -220,21 +207,5 @@ fn core_target(
         fallback,
         continues: request.continues(),
         resumes: target.provider.resume,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_run_of_characters() {
-        assert!(matches("gpt-5-*", "gpt-5-mini"));
-        assert!(matches("gpt-5", "gpt-5"));
-        assert!(matches("*", "anything"));
-        assert!(matches("a*b*c", "a-x-b-y-c"));
-        assert!(!matches("gpt-5", "gpt-5-mini"));
-        assert!(!matches("gpt-5-*", "gpt-4"));
-        assert!(!matches("a*bc*c", "abc"));
     }
 }

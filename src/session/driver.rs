@@ -12,10 +12,16 @@ use std::{
 
 use tokio::time::Sleep;
 
-use super::{PlannedTarget, Session, Work, response::Response};
+use super::{
+    PlannedTarget, Session, Work,
+    reservation::{Held, Progress, Reservation},
+    response::Response,
+};
 use crate::{
-    recovery::{Command, Event, FollowUp, Time, Upstream as Seen},
-    upstream::{Exchange, Slot, SlotFuture},
+    budgets::{self, Lease},
+    limits::Weights,
+    recovery::{Command, Event, FollowUp, Spent, Time, Upstream as Seen},
+    upstream::Exchange,
     verdict::{Class, Failure, Origin, Stage},
 };
 
@@ -37,8 +43,9 @@ pub(super) struct Driver {
     pub(super) session: Arc<Session>,
     pub(super) started: Time,
     commands: VecDeque<Command>,
-    reservation: Option<Reservation>,
-    slot: Option<(usize, Box<dyn Slot>)>,
+    /// Boxed: it is there for a moment only.
+    reservation: Option<Box<Reservation>>,
+    held: Option<Held>,
     pub(super) running: Option<Running>,
     sleep: Pin<Box<Sleep>>,
     /// For when `sleep` is set.
@@ -49,18 +56,16 @@ pub(super) struct Driver {
     pub(super) work: Option<Work>,
 }
 
-struct Reservation {
-    target: usize,
-    slot: SlotFuture,
-    told: bool,
-}
-
 pub(super) struct Running {
     pub(super) attempt: u32,
     pub(super) target: usize,
     /// It reads a stored response on behind this event.
     pub(super) after: Option<u64>,
     exchange: Box<dyn Exchange>,
+    /// Until it is settled; none where no budget matches.
+    pub(super) lease: Option<Lease>,
+    /// What was taken of budgets that count tokens.
+    reserved: Weights,
     pub(super) response: Response,
 }
 
@@ -71,7 +76,7 @@ impl Driver {
             session,
             commands: VecDeque::new(),
             reservation: None,
-            slot: None,
+            held: None,
             running: None,
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
@@ -126,15 +131,17 @@ impl Driver {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Reserve { target } => {
+            Command::Reserve {
+                target,
+                credentials,
+                takes,
+            } => {
                 if let Some(planned) = self.planned(target) {
-                    let upstream = &self.session.environment.upstream;
-                    let slot = upstream.slot(&planned.provider.endpoint);
-                    self.reservation = Some(Reservation {
-                        target,
-                        slot,
-                        told: false,
-                    });
+                    let upstream = &*self.session.environment.upstream;
+                    let reservation =
+                        Reservation::new(target, planned, &credentials, takes, upstream);
+                    self.held = None;
+                    self.reservation = Some(Box::new(reservation));
                 }
             }
             Command::Send {
@@ -143,9 +150,15 @@ impl Driver {
                 credential,
                 follow_up,
             } => self.send(attempt, target, credential, follow_up.as_deref()),
+            Command::Penalise { wait } => {
+                if let Some(lease) = self.running.as_ref().and_then(|r| r.lease.as_ref()) {
+                    lease.penalise(wait);
+                }
+            }
+            Command::Settle(spent) => self.settle(spent),
             Command::Abort { condemn } => {
                 self.reservation = None;
-                self.slot = None;
+                self.held = None;
                 if let Some(mut running) = self.running.take()
                     && condemn
                 {
@@ -168,18 +181,18 @@ impl Driver {
         credential: Option<usize>,
         follow_up: Option<&FollowUp>,
     ) {
-        let slot = self.slot.take().filter(|(reserved, _)| *reserved == target);
+        let held = self.held.take().filter(|held| held.target == target);
         let Some(planned) = self.planned(target) else {
             return;
         };
-        let (Some((_, slot)), Some(request)) = (slot, planned.request(credential, follow_up))
-        else {
+        let (Some(held), Some(request)) = (held, planned.request(credential, follow_up)) else {
             let message = "the request could not be prepared";
             let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Connect, message);
             return self.tell(attempt, Seen::Failed(failure));
         };
         let upstream = &self.session.environment.upstream;
-        let exchange = upstream.open(&planned.provider.endpoint, slot, request, None);
+        let permit = held.lease.as_ref().and_then(Lease::permit);
+        let exchange = upstream.open(&planned.provider.endpoint, held.slot, request, permit);
         self.running = Some(Running {
             attempt,
             target,
@@ -188,8 +201,28 @@ impl Driver {
                 _ => None,
             },
             exchange,
+            lease: held.lease,
+            reserved: held.tokens,
             response: Response::Awaited,
         });
+    }
+
+    /// An estimated answer counts for no more than was reserved.
+    fn settle(&mut self, spent: Spent) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let most = match spent.estimated {
+            true => running.reserved.output_tokens,
+            false => u64::MAX,
+        };
+        if let Some(lease) = running.lease.take() {
+            lease.settle(budgets::Spent {
+                input_tokens: spent.input_tokens,
+                output_tokens: spent.output_tokens.map(|tokens| tokens.min(most)),
+                estimated: spent.estimated,
+            });
+        }
     }
 
     /// Waits until something happened. What lies in the exchange comes before any timer, as long as it
@@ -228,22 +261,19 @@ impl Driver {
         let Some(reservation) = &mut self.reservation else {
             return Poll::Pending;
         };
-        let event = match reservation.slot.as_mut().poll(cx) {
-            Poll::Ready(Ok(slot)) => {
-                self.slot = Some((reservation.target, slot));
+        let environment = &self.session.environment;
+        let event = match ready!(reservation.poll(cx, &*environment.upstream, &environment.budgets))
+        {
+            Progress::Held(held) => {
+                let credential = held.credential;
                 self.reservation = None;
-                Event::Reserved
+                self.held = Some(held);
+                Event::Reserved { credential }
             }
-            Poll::Ready(Err(full)) => {
+            Progress::Waiting(wait) => Event::Waiting(wait),
+            Progress::Refused(failure) => {
                 self.reservation = None;
-                let message = full.to_string();
-                let failure = Failure::new(Class::NoTarget, Origin::Us, Stage::Admission, message);
                 Event::ReservationRefused(failure)
-            }
-            Poll::Pending if reservation.told => return Poll::Pending,
-            Poll::Pending => {
-                reservation.told = true;
-                Event::Queued
             }
         };
         self.handle(event);

@@ -11,6 +11,7 @@ mod environment;
 mod observe;
 mod plan;
 mod registry;
+mod reservation;
 mod response;
 
 use std::{

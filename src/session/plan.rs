@@ -44,7 +44,7 @@ pub struct PlannedTarget {
     /// The budgets that an attempt takes part of, by the index of its credential (one entry where the
     /// provider has none).
     pub budgets: Vec<Arc<Matched>>,
-    /// What an attempt takes of them at most.
+    /// What an attempt takes of them at most; nothing where none of them limits tokens.
     pub tokens: Weights,
 }
 
@@ -86,6 +86,11 @@ impl PlannedTarget {
                 .ok()?;
         }
         Some(request)
+    }
+
+    /// The budgets that an attempt with this credential takes part of.
+    pub fn matched(&self, credential: usize) -> Arc<Matched> {
+        self.budgets.get(credential).cloned().unwrap_or_default()
     }
 
     /// Whether the provider can be asked to continue the answer to this request.

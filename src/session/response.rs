@@ -9,6 +9,7 @@ use super::{
     driver::{Driver, Running},
 };
 use crate::{
+    limits::headers,
     protocol::Decoder,
     recovery::{Event, Time, Upstream as Seen},
     upstream::Signal,
@@ -80,6 +81,13 @@ impl Driver {
             return;
         };
         let (attempt, target, after) = (running.attempt, running.target, running.after);
+        // What remains is read only where there is something to hold back.
+        if let Some(lease) = &running.lease {
+            let wall_now = self.session.environment.clock.wall_now();
+            if let Some(wait) = headers::brake(&headers, wall_now) {
+                lease.brake(wait);
+            }
+        }
         let request_id = REQUEST_ID_HEADERS
             .iter()
             .find_map(|name| headers.get(*name)?.to_str().ok());

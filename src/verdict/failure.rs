@@ -1,6 +1,6 @@
 //! One failure, from the socket to the client's error details.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::class::{self, Class};
 
@@ -35,6 +35,15 @@ pub enum Stage {
     Stream,
 }
 
+/// The budget that held something back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// Its name in the configuration.
+    pub budget: Arc<str>,
+    /// Which of its limits, and what was asked of it where that matters; for a person.
+    pub limit: String,
+}
+
 /// Why an attempt or a generation failed: what was seen, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -56,6 +65,8 @@ pub struct Failure {
     pub code: Option<String>,
     /// For a person: at most [`MAX_MESSAGE_BYTES`] bytes, without credentials.
     pub message: String,
+    /// The budget that denied, where one did. Boxed: most failures have none.
+    pub denied: Option<Box<Denied>>,
 }
 
 impl Failure {
@@ -73,6 +84,7 @@ impl Failure {
             http_status: None,
             code: None,
             message,
+            denied: None,
         }
     }
 

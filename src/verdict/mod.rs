@@ -24,4 +24,4 @@ pub mod wait;
 
 pub use body::{ErrorObject, MAX_BODY_BYTES};
 pub use class::Class;
-pub use failure::{Failure, MAX_MESSAGE_BYTES, Origin, Stage, clip};
+pub use failure::{Denied, Failure, MAX_MESSAGE_BYTES, Origin, Stage, clip};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive::{
-    config::{Config, LogFormat, Target},
+    config::{Admission, Config, LogFormat, Target},
     protocol::{Dialect, Protocol, Terminal},
     recovery::settings::{Replay, Timers},
     upstream::Http2,
@@ -39,6 +39,8 @@ fn the_smallest_file_has_the_defaults_of_the_contract() {
     assert_eq!(config.listen.keepalive_interval, Duration::from_secs(20));
     assert_eq!(config.listen.keepalive_timeout, Duration::from_secs(10));
     assert!(!config.listen.reflection);
+    assert_eq!(config.listen.admission, Admission::default());
+    assert!(config.budgets.is_empty());
 
     let provider = &target(&config).provider;
     assert_eq!(provider.name, "openai");
@@ -63,6 +65,7 @@ fn the_smallest_file_has_the_defaults_of_the_contract() {
     assert_eq!(policy.circuit.failures, 5);
     assert_eq!(policy.circuit.open, Duration::from_secs(30));
     assert_eq!(route.max_message_bytes, 8 << 20);
+    assert_eq!(route.max_output_tokens, 4096);
     assert_eq!(route.client_idle, Duration::from_secs(120));
     assert_eq!(target(&config).timers, Timers::HOSTED);
 
@@ -91,6 +94,14 @@ routes:
       - {provider: openai, model: gpt-5-mini, context_window: 400000}
       - {provider: openai, model: gpt-5-nano}
     models: ['gpt-5-*']
+budgets:
+  - name: openai-main
+    match: {provider: openai, credential: main}
+    requests: [{limit: 500, window: 60s}, {limit: 20, window: 1s}]
+    input_tokens: [{limit: 200000, window: 60s}]
+    output_tokens: [{limit: 40000, window: 60s}]
+    concurrent: 64
+    daily: {requests: 100000}
 ";
     let example = parse(EXAMPLE).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(
@@ -110,7 +121,7 @@ fn a_key_without_a_value_has_its_default() {
 
 #[test]
 fn empty_values_of_keys_that_come_later_are_taken() {
-    let text = minimal_and("budgets: []\nengines: {}\ntelemetry: {prices: {}}\n");
+    let text = minimal_and("engines: {}\ntelemetry: {prices: {}}\n");
     assert!(parse(&text).is_ok());
 }
 
@@ -286,7 +297,7 @@ fn every_dialect_has_a_name_and_says_what_completes_a_response() {
 fn settings_of_a_route_reach_the_model() {
     let config = with(
         "base_url: 'http://h'",
-        "models: ['m-*'], max_message_bytes: 256MiB, client_idle: 0, \
+        "models: ['m-*'], max_message_bytes: 256MiB, max_output_tokens: 12, client_idle: 0, \
          recovery: {max_attempts: 1, deadline: 60000ms, patience: 0, replay: none, \
                     replay_first_token: true, backoff: {base: 10ms, max: 600ms, jitter: 0}, \
                     circuit: {failures: 1, open: 1s}}",
@@ -295,6 +306,7 @@ fn settings_of_a_route_reach_the_model() {
     assert_eq!(route.name, "default");
     assert_eq!(route.models, ["m-*"]);
     assert_eq!(route.max_message_bytes, 256 << 20);
+    assert_eq!(route.max_output_tokens, 12);
     assert_eq!(route.client_idle, Duration::ZERO);
     assert_eq!(route.policy.max_attempts, 1);
     assert_eq!(route.policy.deadline, Duration::from_secs(60));

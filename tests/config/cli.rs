@@ -70,6 +70,44 @@ route once: at most 1 attempt within 1s 500ms
 }
 
 #[test]
+fn check_tells_the_limits_too() {
+    let text = "\
+listen: {admission: {per_connection: {streams: 100}, per_label: {label: tenant, streams: 60, per: 60s, burst: 5}}}
+providers: {openai: {base_url: 'https://api.openai.com/v1'}}
+routes: {default: {targets: [{provider: openai, model: gpt-5-mini}]}}
+budgets:
+  - name: main
+    match: {provider: openai, target: 'openai/gpt-*', label.tenant: gold}
+    requests: [{limit: 500, window: 60s}, {limit: 20, window: 500ms}]
+    output_tokens: [{limit: 40000, window: 60s}]
+    daily: {requests: 10000, zone: America/Los_Angeles}
+  - {name: all, match: {}, concurrent: 64}
+";
+    let (code, out, err) = check(text, false, environment());
+    assert_eq!((code, err.as_str()), (0, ""));
+    let at = |text| {
+        out.find(text)
+            .unwrap_or_else(|| panic!("no {text:?} in {out}"))
+    };
+    at("(health, metrics)
+  streams per connection: 100 in 1s, 100 at once
+  streams per tenant: 60 in 60s, 5 at once
+
+route default");
+    let budgets = at("
+budget main: provider openai, target openai/gpt-*, label.tenant gold
+  500 requests in any 60s
+  20 requests in any 500ms
+  40000 output tokens in any 60s
+  10000 requests a day (America/Los_Angeles)
+
+budget all: everything
+  64 at a time
+");
+    assert!(budgets > at("route default"));
+}
+
+#[test]
 fn check_tells_everything_that_is_wrong_on_standard_error() {
     let (code, out, err) = check("listne: {}\n", false, environment());
     assert_eq!((code, out.as_str()), (2, ""));

@@ -19,7 +19,7 @@ routes:
   other:
     targets: [{provider: b, model: m}]
 budgets:
-  - {name: openai-main, concurrent: 64}
+  - {name: shared, match: {}, engine: redis, concurrent: 64}
 engines:
   redis: {url: 'rediss://valkey:6379'}
 telemetry:
@@ -35,7 +35,7 @@ redrive.yaml:3:8: listen.tls: not available in this version
 redrive.yaml:4:10: listen.token: not available in this version
 redrive.yaml:6:51: providers.a.protocol: `bedrock_converse` is not available in this version
 redrive.yaml:11:20: routes.default.gate.preset: `agent` is not available in this version
-redrive.yaml:15:3: budgets: not available in this version
+redrive.yaml:15:39: budgets[0].engine: `redis` is not available in this version
 redrive.yaml:17:3: engines: not available in this version
 redrive.yaml:19:19: telemetry.metrics.otlp: not available in this version
 redrive.yaml:20:26: telemetry.propagate_to_provider: `true` is not available in this version

@@ -57,7 +57,7 @@ routes:
          resume, terminal, tls, proxy
 redrive.yaml:4:13: routes.default.target: unknown key
   hint: did you mean `targets`?
-  hint: keys here: targets, models, recovery, timers, gate, max_message_bytes, client_idle"
+  hint: keys here: targets, models, recovery, timers, gate, max_message_bytes, max_output_tokens, client_idle"
     );
 }
 

@@ -29,7 +29,13 @@ const CONTRACT: &str = "
     routes.*.timers.connect routes.*.timers.first_token routes.*.timers.inter_delta
     routes.*.timers.open_block routes.*.timers.no_progress routes.*.timers.tail
     routes.*.gate.preset routes.*.gate.max_attempts routes.*.max_message_bytes routes.*.client_idle
-    budgets engines
+    budgets[].name budgets[].match.provider budgets[].match.credential budgets[].match.target
+    budgets[].match.route budgets[].match.label.* budgets[].engine
+    budgets[].requests[].limit budgets[].requests[].window
+    budgets[].input_tokens[].limit budgets[].input_tokens[].window
+    budgets[].output_tokens[].limit budgets[].output_tokens[].window
+    budgets[].concurrent budgets[].daily.requests budgets[].daily.zone budgets[].refund
+    engines
     retry_budget.ratio retry_budget.floor retry_budget.per
     telemetry.traces.otlp telemetry.traces.sample telemetry.metrics.prometheus
     telemetry.metrics.otlp telemetry.logs.format telemetry.logs.level
@@ -38,6 +44,14 @@ const CONTRACT: &str = "
 
 /// What this project adds to it.
 const ADDED: &str = "
+    listen.admission.per_connection.streams listen.admission.per_connection.per
+    listen.admission.per_connection.burst listen.admission.per_label.label
+    listen.admission.per_label.streams listen.admission.per_label.per listen.admission.per_label.burst
+    routes.*.max_output_tokens
+    budgets[].daily.input_tokens budgets[].daily.output_tokens budgets[].margin
+    budgets[].max_waiting budgets[].bytes_per_token budgets[].fairness.label
+    budgets[].fairness.weights.* budgets[].fairness.default_weight budgets[].smoothing.requests
+    budgets[].smoothing.per budgets[].smoothing.burst
     listen.reflection providers.*.resume providers.*.tls.ca providers.*.proxy.url providers.*.proxy.no_proxy[]";
 
 fn known() -> BTreeSet<String> {
@@ -70,6 +84,11 @@ fn paths(root: &Value, schema: &Value, path: &str, into: &mut BTreeSet<String>) 
             assert!(schema["description"].is_string(), "{inner} is described");
             paths(root, schema, &inner, into);
         }
+        if let Some(pattern) = schema["patternProperties"].as_object() {
+            let keys: Vec<&String> = pattern.keys().collect();
+            assert_eq!(keys, [r"^label\..+$"], "of {path}");
+            into.insert(format!("{path}.label.*"));
+        }
     } else if schema["additionalProperties"].is_object() {
         paths(
             root,
@@ -97,13 +116,15 @@ fn the_parser_knows_every_key() {
     for path in known() {
         // Nested flow maps, each around the next key; a key without a value has its default.
         let mut text = String::from("~");
+        // A label is one key, with a dot in it.
+        let path = path.replace(".label.*", ".label/*");
         for key in path.rsplit('.') {
             let (key, list) = match key.strip_suffix("[]") {
                 Some(key) => (key, true),
                 None => (key, false),
             };
             let value = if list { format!("[{text}]") } else { text };
-            text = format!("{{{}: {value}}}", key.replace('*', "any"));
+            text = format!("{{{}: {value}}}", key.replace('*', "any").replace('/', "."));
         }
         let errors = refusal(&text);
         assert!(!errors.contains("unknown key"), "{path}: {errors}");
@@ -187,7 +208,7 @@ fn the_defaults_in_the_schema_are_those_in_force() {
 #[test]
 fn the_schema_leaves_out_what_is_not_available() {
     let schema = redrive::config::schema().to_string();
-    for later in ["bedrock_converse", "\"agent\""] {
+    for later in ["bedrock_converse", "agent", "redis"] {
         assert!(!schema.contains(&format!("\"const\":{later:?}")), "{later}");
         assert!(!schema.contains(&format!("[{later:?}")), "{later}");
     }

@@ -135,6 +135,7 @@ const ROOMS: &[Room] = &[
         knows: &[
             "clock",
             "config",
+            "limits::Measure",
             "proto",
             "protocol",
             "recovery",

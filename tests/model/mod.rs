@@ -7,6 +7,7 @@
 mod client_side;
 mod fleet;
 mod ledger;
+mod limiter_side;
 mod op;
 mod places;
 mod provider;

@@ -14,10 +14,16 @@ pub enum Op {
     Jump(u64),
     /// A time-out is handed in although none is due.
     Spurious,
-    /// The slot that was asked for is free.
+    /// Slot and lease are there, for the credential that is preferred.
     Slot,
-    /// It is not free yet.
+    /// For another one that was offered, counted from the last.
+    Other(u8),
+    /// There is no slot yet.
     Queued,
+    /// There is no lease yet; in so many seconds, or nobody knows.
+    Held(Option<u64>),
+    /// It is more than a budget can ever hold.
+    Never,
     /// It will not be free.
     Refused,
     /// The request was handed over.

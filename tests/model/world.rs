@@ -7,8 +7,8 @@ use std::{
 };
 
 use redrive::{
-    proto::{Delivery, Failed, LedgerEntry, StoppedBy},
-    recovery::{Command, Commons, Event, FollowUp, Generation, Observation, Params, Time},
+    proto::{Delivery, Failed, LedgerEntry, StoppedBy, waiting::Reason},
+    recovery::{Command, Commons, Event, FollowUp, Generation, Observation, Params, Time, Wait},
     verdict::{Class, Failure, Origin, Stage},
 };
 
@@ -23,6 +23,8 @@ pub struct Exchange {
     pub target: usize,
     pub credential: usize,
     pub sent: bool,
+    /// Its lease is.
+    pub settled: bool,
     pub head: bool,
     /// Its response is stored.
     pub stores: bool,
@@ -40,7 +42,12 @@ pub struct World {
     pub(super) exchange: Option<Exchange>,
     pub(super) silence: Option<Silence>,
     pub(super) places: Places,
-    asked: Option<usize>,
+    /// The target that is reserved, and the credentials it may go with.
+    pub(super) asked: Option<(usize, Vec<usize>)>,
+    /// The credential that was granted.
+    pub(super) granted: Option<usize>,
+    /// Until when a budget holds a target back, and the credentials that it was asked with.
+    pub(super) denied: HashMap<usize, (Option<Time>, Vec<usize>)>,
     /// Where the last request went.
     target: usize,
     pub(super) attempts: Vec<Attempt>,
@@ -70,6 +77,7 @@ pub struct World {
     pub(super) drains: Option<Time>,
     started: bool,
     ends: usize,
+    pub(super) ended_at: Time,
     /// What happened that a test would want to have happened.
     pub landmarks: BTreeSet<&'static str>,
 }
@@ -89,6 +97,8 @@ impl World {
             silence: None,
             places: Places::default(),
             asked: None,
+            granted: None,
+            denied: HashMap::new(),
             target: 0,
             attempts: Vec::new(),
             left: params.policy.max_attempts,
@@ -110,6 +120,7 @@ impl World {
             drains: None,
             started: false,
             ends: 0,
+            ended_at: now,
             landmarks: BTreeSet::new(),
             params,
         }
@@ -132,18 +143,30 @@ impl World {
     pub fn act(&mut self, now: Time, op: Op, commons: &Access, shared: &mut Shared) {
         let provider_acts = matches!(op, Op::Sent | Op::Says(_) | Op::End | Op::Fails(..));
         if provider_acts && self.asked.is_some() {
-            self.handle(now, Event::Reserved, commons, shared);
+            self.grant(now, 0, commons, shared);
         }
         match op {
             Op::Pass(_) | Op::Jump(_) => {}
             Op::Spurious => self.timer(now, commons, shared),
-            Op::Slot if self.asked.is_some() => self.handle(now, Event::Reserved, commons, shared),
-            Op::Queued if self.asked.is_some() => self.handle(now, Event::Queued, commons, shared),
+            Op::Slot => self.grant(now, 0, commons, shared),
+            Op::Other(index) => self.grant(now, usize::from(index) + 1, commons, shared),
+            Op::Queued if self.asked.is_some() => {
+                let wait = Wait {
+                    reason: Reason::Connection,
+                    denied: None,
+                    expected: None,
+                };
+                self.handle(now, Event::Waiting(wait), commons, shared);
+            }
+            Op::Held(expected) => {
+                self.hold_back(now, expected.map(Duration::from_secs), commons, shared)
+            }
+            Op::Never => self.refuse(now, commons, shared),
             Op::Refused if self.asked.is_some() => {
                 let full = Failure::new(Class::NoTarget, Origin::Us, Stage::Admission, "full");
                 self.handle(now, Event::ReservationRefused(full), commons, shared);
             }
-            Op::Slot | Op::Queued | Op::Refused => {}
+            Op::Queued | Op::Refused => {}
             Op::Sent => self.hand_over(now, false, commons, shared),
             Op::Says(says) => self.say(now, says, commons, shared),
             Op::Late(says) => self.say_late(now, says, commons),
@@ -233,7 +256,11 @@ impl World {
 
     fn carry_out(&mut self, now: Time, command: Command, shared: &mut Shared) {
         match command {
-            Command::Reserve { target } => self.asked = Some(target),
+            Command::Reserve {
+                target,
+                credentials,
+                takes,
+            } => self.ask(now, target, credentials, takes, shared),
             Command::Send {
                 attempt,
                 target,
@@ -243,11 +270,25 @@ impl World {
                 self.go_on(attempt, target, follow_up.as_deref());
                 self.send(now, attempt, target, credential.unwrap_or(0), shared);
             }
+            Command::Penalise { wait } => {
+                assert!(self.exchange.is_some(), "a penalty without a lease");
+                assert_eq!(self.supplied.last(), Some(&wait), "promise 9: invented");
+                self.landmarks.insert("penalty");
+            }
+            Command::Settle(_) => {
+                let exchange = self.exchange.as_mut().expect("a lease to settle");
+                assert!(exchange.sent, "nothing left, and yet it costs");
+                assert!(!std::mem::replace(&mut exchange.settled, true), "twice");
+            }
             Command::Abort { .. } => {
+                self.check_settled();
                 self.exchange = None;
                 self.asked = None;
             }
-            Command::Finish => assert!(self.exchange.take().is_some()),
+            Command::Finish => {
+                self.check_settled();
+                assert!(self.exchange.take().is_some());
+            }
             Command::Observe(Observation::Ended) => self.ends += 1,
             Command::Observe(Observation::PreviewReset { attempt, block, .. }) => {
                 assert!(
@@ -327,7 +368,13 @@ impl World {
         credential: usize,
         shared: &mut Shared,
     ) {
-        assert_eq!(self.asked.take(), Some(target), "a request without a slot");
+        let asked = self
+            .asked
+            .take()
+            .expect("promise 1: a request without a lease");
+        assert_eq!(asked.0, target, "a request without a slot");
+        let granted = self.granted.take();
+        assert_eq!(granted, Some(credential), "promise 1: another's lease");
         assert!(self.exchange.is_none(), "promise 1: two requests at once");
         assert!(!self.cancelled, "promise 8: a request after a cancel");
         assert!(
@@ -372,6 +419,7 @@ impl World {
             target,
             credential,
             sent: false,
+            settled: false,
             head: false,
             stores: self.params.targets[target].resumes,
             resumes,
@@ -461,6 +509,7 @@ impl World {
     }
 
     fn note_end(&mut self, now: Time, shared: &mut Shared) {
+        self.ended_at = now;
         if let Some(failed) = self.generation.failed() {
             let failed = failed.clone();
             let fixed = self.stream.fixed_below.saturating_sub(1) as usize;
@@ -502,6 +551,10 @@ impl World {
                 .reader
                 .as_ref()
                 .is_some_and(|reader| reader.delivery == Delivery::PreviewNoReset),
+            StoppedBy::Limiter => {
+                let named = failed.verdict.as_ref().is_some_and(|v| v.budget == "b");
+                named && !self.denied.is_empty()
+            }
             StoppedBy::Unspecified => false,
             _ => true,
         };

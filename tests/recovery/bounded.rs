@@ -439,8 +439,8 @@ fn nothing_changes_after_the_end() {
     let commands = script.commands.len();
     script.cancel();
     script.handle(Event::Start);
-    script.handle(Event::Reserved);
-    script.handle(Event::Queued);
+    script.reserved();
+    script.queued();
     script.handle(Event::OutOfMemory);
     script.handle(Event::Drain { until: at(0) });
     script.handle(Event::TimerDue);

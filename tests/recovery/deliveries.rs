@@ -147,9 +147,9 @@ fn a_queue_for_a_connection_is_told() {
     let mut script = Script::new(at(0), params(1), &commons());
     script.slots = false;
     script.handle(redrive::recovery::Event::Start);
-    script.handle(redrive::recovery::Event::Queued);
+    script.queued();
     script.pass(Duration::from_secs(3));
-    script.handle(redrive::recovery::Event::Reserved);
+    script.reserved();
     script.answer("Hi");
     assert_eq!(script.told()[1], "waiting connection");
     assert_eq!(script.ledger().entries[0].waited.unwrap().seconds, 3);

@@ -281,7 +281,7 @@ fn a_rest_that_begins_while_a_slot_is_waited_for_is_respected() {
     queued.handle(Event::Start);
     let mut other = Script::start_at(at(0), params(1), &commons);
     fail_sent(&mut other, provider_wait(Class::RateLimited, s(30)));
-    queued.handle(Event::Reserved);
+    queued.reserved();
     assert_eq!(queued.sent_count(), 0);
     assert_eq!(queued.last(), "waiting cooldown 30s");
 }
@@ -359,7 +359,7 @@ fn exactly_one_probe_goes_through_a_half_open_circuit() {
     assert_eq!(probe.visited(), [0]);
     assert_eq!(Script::start_at(at(31), params(2), &commons).visited(), [1]);
     queued.slots = true;
-    queued.handle(Event::Reserved);
+    queued.reserved();
     assert_eq!(
         queued.visited(),
         [1],

@@ -144,7 +144,7 @@ fn a_deadline_that_comes_while_a_slot_is_waited_for_gives_the_reservation_up() {
     );
     script.slots = false;
     script.handle(Event::Start);
-    script.handle(Event::Queued);
+    script.queued();
     script.pass(s(5));
     assert_eq!(
         script.told(),
@@ -170,7 +170,7 @@ fn a_slot_that_comes_when_an_end_is_due_is_not_used() {
         script.slots = false;
         script.handle(Event::Start);
         script.now = at(5);
-        script.handle(Event::Reserved);
+        script.reserved();
         assert_eq!(script.last(), "failed deadline by deadline");
         assert_eq!(script.sent_count(), 0);
     }

@@ -11,6 +11,9 @@
 
 mod across;
 mod anthropic;
+mod budgets;
+mod budgets_ends;
+mod budgets_providers;
 mod chaos;
 mod circuits;
 mod complete;

@@ -84,6 +84,11 @@ impl Script {
         self
     }
 
+    /// The request is handed over now, if it still may be.
+    pub fn hand_over(self) -> Script {
+        self.step(Step::Sent)
+    }
+
     /// For the next head.
     pub fn header(mut self, name: &'static str, value: &str) -> Script {
         let value = HeaderValue::from_str(value).unwrap();
@@ -325,7 +330,7 @@ impl Upstream for Provider {
         endpoint: &Arc<Endpoint>,
         slot: Box<dyn Slot>,
         request: Request,
-        _: Option<Box<dyn Permit>>,
+        permit: Option<Box<dyn Permit>>,
     ) -> Box<dyn Exchange> {
         let script = self.0.scripts.lock().unwrap().pop_front();
         let send = Received {
@@ -351,6 +356,7 @@ impl Upstream for Provider {
             steps: script.unwrap().steps,
             sleep: None,
             fate: Fate::Aborted,
+            permit,
             _slot: slot,
         })
     }
@@ -381,6 +387,7 @@ struct Played {
     steps: VecDeque<Step>,
     sleep: Option<Pin<Box<Sleep>>>,
     fate: Fate,
+    permit: Option<Box<dyn Permit>>,
     _slot: Box<dyn Slot>,
 }
 
@@ -399,6 +406,14 @@ impl Exchange for Played {
                     continue;
                 }
                 Some(Step::Panic) => panic!("a bug of ours, on purpose"),
+                Some(Step::Sent) if self.permit.take().is_some_and(|mut p| !p.leave()) => {
+                    self.fate = Fate::Ended;
+                    Signal::Failed(TransportError {
+                        kind: TransportKind::NotSentInTime,
+                        stage: Stage::Connect,
+                        detail: "the time to send had passed".to_owned(),
+                    })
+                }
                 Some(Step::Sent) => {
                     self.shared.received.lock().unwrap()[self.index].sent = true;
                     Signal::Sent

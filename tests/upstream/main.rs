@@ -15,6 +15,7 @@ mod connect;
 mod frames;
 mod http1;
 mod http2;
+mod permits;
 mod proxy;
 mod slots;
 mod support;

@@ -24,6 +24,8 @@ pub(in crate::config) struct Route {
     pub(in crate::config) gate: Gate,
     /// The largest message.
     pub(in crate::config) max_message_bytes: Size<KIB, GIB, { 8 * MIB }>,
+    /// Tokens of output that are reserved of budgets where the request states no bound. Not sent.
+    pub(in crate::config) max_output_tokens: Count<1, 1_000_000_000, 4096>,
     /// How long a client may take nothing although something waits for it; 0 is off.
     pub(in crate::config) client_idle: Span<0, DAY, { 120 * SECOND }>,
 }

@@ -1,9 +1,14 @@
-//! `listen`: addresses.
+//! `listen`: addresses, and how fast streams may be opened.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
 use super::Resolver;
-use crate::config::{model::Listen, path::Path, raw, value::NOT_AVAILABLE};
+use crate::config::{
+    model::{Admission, LabelRate, Listen, StreamRate},
+    path::Path,
+    raw,
+    value::NOT_AVAILABLE,
+};
 
 impl Resolver<'_> {
     pub(super) fn listen(&mut self, at: &Path, raw: &raw::Listen) -> Option<Listen> {
@@ -25,6 +30,7 @@ impl Resolver<'_> {
                 self.refuse(&at.key(key), format!("the same address as listen.{other}"));
             }
         }
+        let admission = self.admission(&at.key("admission"), &raw.admission);
         Some(Listen {
             grpc: grpc?,
             admin: admin?,
@@ -34,6 +40,7 @@ impl Resolver<'_> {
             max_request_bytes: raw.max_request_bytes.usize(),
             keepalive_interval: raw.keepalive.interval.0,
             keepalive_timeout: raw.keepalive.timeout.0,
+            admission,
             reflection: raw.reflection,
         })
     }
@@ -50,5 +57,45 @@ impl Resolver<'_> {
             self.refuse(at, message);
         }
         address
+    }
+
+    fn admission(&mut self, at: &Path, raw: &raw::Admission) -> Admission {
+        let per_connection = raw.per_connection.as_ref().and_then(|rate| {
+            let streams = rate.streams.map(|n| n.u32());
+            let burst = rate.burst.map(|n| n.u32());
+            self.stream_rate(&at.key("per_connection"), streams, rate.per.0, burst)
+        });
+        let per_label = raw.per_label.as_ref().and_then(|rate| {
+            let at = at.key("per_label");
+            let streams = rate.streams.map(|n| n.u32());
+            let burst = rate.burst.map(|n| n.u32());
+            let label = self.label(&at.key("label"), rate.label.as_deref());
+            let rate = self.stream_rate(&at, streams, rate.per.0, burst)?;
+            let label = label?;
+            Some(LabelRate { label, rate })
+        });
+        Admission {
+            per_connection,
+            per_label,
+        }
+    }
+
+    fn stream_rate(
+        &mut self,
+        at: &Path,
+        streams: Option<u32>,
+        per: Duration,
+        burst: Option<u32>,
+    ) -> Option<StreamRate> {
+        let Some(streams) = streams.and_then(NonZeroU32::new) else {
+            let message = "a rate needs a number of streams";
+            self.errors.missing(self.tree, &at.key("streams"), message);
+            return None;
+        };
+        Some(StreamRate {
+            streams,
+            per,
+            burst: burst.and_then(NonZeroU32::new).unwrap_or(streams),
+        })
     }
 }

@@ -5,10 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{Resolver, is_name, provider::Resolved};
+use super::{Resolver, provider::Resolved};
 use crate::{
     config::{
-        hint,
         model::{Route, Target},
         path::Path,
         raw,
@@ -49,7 +48,7 @@ impl Resolver<'_> {
             targets: self.targets(&at.key("targets"), raw.targets, &raw.timers, providers),
             models: raw.models,
             policy: self.policy(&at.key("recovery"), &raw.recovery),
-            max_output_tokens: 4096,
+            max_output_tokens: raw.max_output_tokens.u64(),
             max_message_bytes: raw.max_message_bytes.usize(),
             client_idle: raw.client_idle.0,
         }
@@ -108,13 +107,7 @@ impl Resolver<'_> {
         // Of the file, not of what could be resolved: a provider at fault has an error of its own.
         let known = self.tree.keys(&Path::default().key("providers"));
         if !known.contains(&name) {
-            if self.errors.is_full() {
-                return None;
-            }
-            let known: Vec<&str> = known.into_iter().filter(|name| is_name(name)).collect();
-            let hints = hint::hints(name, &known, "providers");
-            let message = format!("there is no provider {}", hint::shown(name));
-            self.errors.refuse_with(self.tree, at, message, hints);
+            self.known(at, name, "provider", &known);
             return None;
         }
         Some(name)

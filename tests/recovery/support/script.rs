@@ -5,10 +5,11 @@ use std::time::Duration;
 use redrive::{
     proto::{
         Delivery, Failed, FinishReason, GenerateResponse, Ledger, Usage, generate_response::Frame,
+        waiting::Reason,
     },
     protocol::{self, Delta},
-    recovery::{Command, Event, FollowUp, Generation, Next, Params, Time, Upstream},
-    verdict::Failure,
+    recovery::{Command, Event, FollowUp, Generation, Next, Params, Takes, Time, Upstream, Wait},
+    verdict::{Denied, Failure},
 };
 
 use super::{
@@ -38,7 +39,9 @@ pub struct Script {
     pub frames: Vec<GenerateResponse>,
     /// Whether the client takes frames as soon as they are there.
     pub reads: bool,
-    /// Whether a slot is free as soon as it is asked for.
+    /// What the newest reservation may go with, and takes.
+    pub asked: (Vec<usize>, Takes),
+    /// Whether slot and lease are there as soon as they are asked for.
     pub slots: bool,
     rpc: u64,
 }
@@ -67,6 +70,7 @@ impl Script {
             commands: Vec::new(),
             frames: Vec::new(),
             reads: true,
+            asked: (Vec::new(), Takes::Whole),
             slots: true,
             rpc: 1,
         }
@@ -79,7 +83,12 @@ impl Script {
         while let Some(command) = self.generation.poll_command() {
             match &command {
                 Command::Observe(_) => continue,
-                Command::Reserve { .. } => reserved = true,
+                Command::Reserve {
+                    credentials, takes, ..
+                } => {
+                    self.asked = (credentials.clone(), *takes);
+                    reserved = true;
+                }
                 Command::Send {
                     attempt,
                     target,
@@ -92,16 +101,44 @@ impl Script {
                     at: self.now,
                     follow_up: follow_up.as_deref().cloned(),
                 }),
+                Command::Penalise { .. } | Command::Settle(_) => {}
                 Command::Abort { .. } | Command::Finish => reserved = false,
             }
             self.commands.push(command);
         }
         if reserved && self.slots {
-            self.handle(Event::Reserved);
+            self.reserved();
         }
         if self.reads {
             self.read();
         }
+    }
+
+    /// Slot and lease are there, for the first credential that was offered.
+    pub fn reserved(&mut self) {
+        let credential = *self.asked.0.first().expect("a reservation");
+        self.handle(Event::Reserved { credential });
+    }
+
+    /// A slot has to be waited for.
+    pub fn queued(&mut self) {
+        self.handle(Event::Waiting(Wait {
+            reason: Reason::Connection,
+            denied: None,
+            expected: None,
+        }));
+    }
+
+    /// A lease has to be waited for.
+    pub fn held_by(&mut self, budget: &str, expected: Option<Duration>) {
+        self.handle(Event::Waiting(Wait {
+            reason: Reason::Budget,
+            denied: Some(Denied {
+                budget: budget.into(),
+                limit: "requests: 1 in 1m".into(),
+            }),
+            expected,
+        }));
     }
 
     /// The client takes all that is there.

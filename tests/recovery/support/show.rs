@@ -25,9 +25,13 @@ pub fn show(response: &GenerateResponse) -> String {
         }
         Frame::Waiting(f) => {
             let reason = short(waiting::Reason::try_from(f.reason).unwrap().as_str_name());
+            let budget = match f.budget.as_str() {
+                "" => String::new(),
+                budget => format!(" {budget}"),
+            };
             match f.expected {
-                Some(_) => format!("waiting {reason} {}", time(f.expected)),
-                None => format!("waiting {reason}"),
+                Some(_) => format!("waiting {reason}{budget} {}", time(f.expected)),
+                None => format!("waiting {reason}{budget}"),
             }
         }
         Frame::AttemptStarted(f) => {
@@ -115,7 +119,11 @@ fn show_failed(f: &Failed) -> String {
         Some(wait) => format!(" retry_after={}", time(Some(wait))),
         None => String::new(),
     };
-    format!("failed {} by {by}{wait}{safe}", class(verdict))
+    let budget = match verdict.map_or("", |v| &v.budget) {
+        "" => String::new(),
+        budget => format!(" budget={budget}"),
+    };
+    format!("failed {} by {by}{wait}{budget}{safe}", class(verdict))
 }
 
 /// The class of a verdict in snake_case.

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How often each event comes, before a fleet's own habits.
-const EVENTS: [u64; 18] = [
+const EVENTS: [u64; 21] = [
     12, // time passes
     2,  // time passes, unnoticed
     1,  // a time-out that is not due
@@ -31,6 +31,9 @@ const EVENTS: [u64; 18] = [
     1,  // a drain
     1,  // memory runs out, a crash
     1,  // no slot at all
+    3,  // no lease yet
+    1,  // no lease at all
+    2,  // a lease of another credential
 ];
 
 /// More than is held back of a continuation.
@@ -103,12 +106,15 @@ impl Habits {
                 Delivery::PreviewNoReset,
                 Delivery::CommittedOnly,
             ])),
+            18 => Op::Held(dice.pick(&[None, Some(1), Some(5), Some(50), Some(700)])),
+            20 => Op::Other(dice.below(2) as u8),
             rare if dice.chance(15) => match rare {
                 12 => Op::Cancel,
                 13 => Op::Lost,
                 15 => Op::Drain(dice.below(60_000)),
                 16 if dice.chance(50) => Op::OutOfMemory,
                 16 => Op::Crash,
+                19 => Op::Never,
                 _ => Op::Refused,
             },
             _ => Op::Spurious,

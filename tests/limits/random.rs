@@ -1,8 +1,6 @@
 //! Strict limits: random operations, held against an account that is too simple to be wrong, and against
 //! what arrives at the provider.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use proptest::{collection::vec, prelude::*, sample::select};
 use redrive::limits::*;
 
@@ -21,6 +19,7 @@ enum Op {
         age: Micros,
     },
     Sent(usize),
+    Stayed(usize),
     Release(usize),
     Settle(usize, Weights),
     Penalise(usize, Micros),
@@ -114,6 +113,11 @@ impl World {
                     return self.sent(n);
                 }
             }
+            Op::Stayed(n) => {
+                if let Some(n) = nth(n) {
+                    self.stayed(n);
+                }
+            }
             Op::Release(n) => {
                 if let Some(n) = nth(n) {
                     self.release(n);
@@ -136,14 +140,38 @@ impl World {
     }
 
     fn sent(&mut self, n: usize) -> Result<(), TestCaseError> {
-        let lease = &mut self.known[n];
+        let lease = &self.known[n];
         let may = self.limits.sent(self.now, lease.id);
-        let in_time = lease.sent.is_some() || self.now <= lease.send_by;
+        let in_time = self.now <= lease.send_by && self.counts(lease);
         prop_assert_eq!(may, !lease.over && in_time);
         if may {
-            lease.sent.get_or_insert(self.now);
+            self.known[n].sent = Some(self.now);
         }
         Ok(())
+    }
+
+    fn stayed(&mut self, n: usize) {
+        let lease = &self.known[n];
+        self.limits.stayed(self.now, lease.id);
+        if lease.over || lease.sent.is_none() {
+            return;
+        }
+        let counts = self.counts(lease);
+        self.known[n].sent = None;
+        if !counts {
+            self.give_back(n);
+        }
+    }
+
+    /// Whether a send, if it was one, still counts in every window and on its day.
+    fn counts(&self, lease: &Known) -> bool {
+        let Some(sent) = lease.sent else { return true };
+        lease.which.iter().all(|budget| {
+            let Settings { windows, daily, .. } = &self.settings[*budget];
+            let mut windows = windows.iter();
+            windows.all(|limit| sent + limit.window + MARGIN > self.now)
+                && (daily.is_empty() || day(sent) == day(self.now))
+        })
     }
 
     fn release(&mut self, n: usize) {
@@ -152,12 +180,26 @@ impl World {
         if lease.over {
             return;
         }
+        if lease.sent.is_none() {
+            return self.give_back(n);
+        }
         lease.over = true;
-        lease.returned = lease.sent.is_none();
         for &budget in &lease.which {
             if self.probes[budget] == Some(lease.id) {
                 self.probes[budget] = None;
-                self.rests[budget] = lease.returned.then_some(self.now);
+                self.rests[budget] = None;
+            }
+        }
+    }
+
+    fn give_back(&mut self, n: usize) {
+        let lease = &mut self.known[n];
+        lease.over = true;
+        lease.returned = true;
+        for &budget in &lease.which {
+            if self.probes[budget] == Some(lease.id) {
+                self.probes[budget] = None;
+                self.rests[budget] = Some(self.now);
             }
         }
     }
@@ -387,6 +429,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         8 => acquire,
         6 => (0_usize..64).prop_map(Op::Sent),
+        2 => (0_usize..64).prop_map(Op::Stayed),
         2 => (0_usize..64).prop_map(Op::Release),
         4 => (0_usize..64, weights()).prop_map(|(n, weights)| Op::Settle(n, weights)),
         1 => (0_usize..3, 0_u64..500).prop_map(|(budget, length)| Op::Penalise(budget, length)),

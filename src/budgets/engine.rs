@@ -1,0 +1,274 @@
+//! The local engine: one desk behind one lock, a seat for each who waits, and a keeper of time.
+//!
+//! The lock is held for synchronous work only, and nobody is woken under it. The keeper is a task that lives
+//! while somebody waits: it sleeps until the desk wants to be looked at. A grant is handed to its waiter
+//! under the lock; a waiter that is dropped before it took the grant gives it back.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    task::Waker,
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::{days::Days, pace::Paces};
+use crate::{
+    clock::Clock,
+    config,
+    limits::{BudgetId, Desk, Event, LeaseId, Micros, Outlook, Ticket},
+    recovery::Time,
+};
+
+/// Everything that is shared.
+pub(super) struct Engine {
+    clock: Clock,
+    configured: Arc<[config::Budget]>,
+    names: Box<[Arc<str>]>,
+    state: Mutex<State>,
+    /// The keeper has to look at the time again.
+    sooner: Notify,
+}
+
+/// What the lock guards.
+pub(super) struct State {
+    pub(super) desk: Desk<Paces>,
+    days: Days,
+    seats: BTreeMap<Ticket, Seat>,
+    /// Whether there is a keeper, and until when it sleeps.
+    keeper: Option<Option<Micros>>,
+}
+
+/// What is handed to one who waits.
+#[derive(Default)]
+struct Seat {
+    waker: Option<Waker>,
+    news: Option<News>,
+}
+
+/// News for one who waits. A grant is the last.
+pub(super) enum News {
+    Granted { way: usize, lease: LeaseId },
+    Told(Outlook),
+}
+
+impl Engine {
+    pub(super) fn new(clock: Clock, configured: Arc<[config::Budget]>) -> Self {
+        let budgets = configured
+            .iter()
+            .map(|budget| (budget.settings.clone(), budget.max_waiting));
+        let names = configured
+            .iter()
+            .map(|budget| budget.settings.name.as_str().into());
+        let state = State {
+            desk: Desk::new(budgets, Paces::new(&configured)),
+            days: Days::new(&configured),
+            seats: BTreeMap::new(),
+            keeper: None,
+        };
+        Self {
+            clock,
+            names: names.collect(),
+            configured,
+            state: Mutex::new(state),
+            sooner: Notify::new(),
+        }
+    }
+
+    pub(super) fn configured(&self) -> &[config::Budget] {
+        &self.configured
+    }
+
+    pub(super) fn name(&self, budget: BudgetId) -> Option<&Arc<str>> {
+        self.names.get(budget)
+    }
+
+    /// Does `work` under the lock, then wakes whom it concerns.
+    pub(super) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut State, Micros) -> T) -> T {
+        let (result, woken, keeper) = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = micros(self.clock.now().since_origin());
+            let State { desk, days, .. } = &mut *state;
+            days.turn(now, self.clock.wall_origin(), |budget, day| {
+                desk.turn(budget, day)
+            });
+            let result = work(&mut state, now);
+            let woken = state.deliver(now);
+            (result, woken, state.wants_keeper())
+        };
+        for waker in woken {
+            waker.wake();
+        }
+        match keeper {
+            Keeper::Is => {}
+            Keeper::Sooner => self.sooner.notify_one(),
+            Keeper::Needed => self.begin_keeping(),
+        }
+        result
+    }
+
+    /// Starts the keeper. Outside of a runtime nobody can wait for time to pass: the next who waits inside
+    /// one starts it.
+    fn begin_keeping(self: &Arc<Self>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            self.lock_keeper(None);
+            return;
+        };
+        let keeping = Keeping {
+            engine: Arc::clone(self),
+            over: false,
+        };
+        runtime.spawn(keeping.run());
+    }
+
+    fn lock_keeper(&self, keeper: Option<Option<Micros>>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.keeper = keeper;
+    }
+
+    /// The keeper's turn: looks at the desk, and says until when to sleep; `None` where nobody waits.
+    fn keep(self: &Arc<Self>) -> Option<Option<Micros>> {
+        self.with(|state, now| {
+            if state.desk.next_look().is_some_and(|at| at <= now) {
+                state.desk.look(now);
+            }
+            // What is looked at again at once is, after others had the lock.
+            state.keeper =
+                (state.desk.waiting() > 0).then(|| state.desk.next_look().map(|at| at.max(now)));
+            state.keeper
+        })
+    }
+}
+
+/// What is to be done about the keeper.
+enum Keeper {
+    Is,
+    Sooner,
+    Needed,
+}
+
+impl State {
+    /// Puts the desk's events into the seats; whom to wake.
+    fn deliver(&mut self, now: Micros) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while let Some(event) = self.desk.poll_event() {
+            let (ticket, news) = match event {
+                Event::Granted { ticket, way, lease } => (ticket, News::Granted { way, lease }),
+                Event::Told { ticket, outlook } => (ticket, News::Told(outlook)),
+            };
+            match (self.seats.get_mut(&ticket), news) {
+                (Some(seat), news) => {
+                    seat.news = Some(news);
+                    woken.extend(seat.waker.take());
+                }
+                (None, News::Granted { lease, .. }) => self.desk.release(now, lease),
+                (None, News::Told(_)) => {}
+            }
+        }
+        woken
+    }
+
+    fn wants_keeper(&mut self) -> Keeper {
+        if self.desk.waiting() == 0 {
+            // It ends by itself once it has looked.
+            return match self.keeper {
+                Some(_) => Keeper::Sooner,
+                None => Keeper::Is,
+            };
+        }
+        let next = self.desk.next_look();
+        match self.keeper {
+            None => {
+                self.keeper = Some(next);
+                Keeper::Needed
+            }
+            Some(until) if next.is_some_and(|next| until.is_none_or(|until| next < until)) => {
+                self.keeper = Some(next);
+                Keeper::Sooner
+            }
+            Some(_) => Keeper::Is,
+        }
+    }
+
+    /// A seat for one who waits from now on.
+    pub(super) fn sit(&mut self, ticket: Ticket, waker: &Waker) {
+        let seat = Seat {
+            waker: Some(waker.clone()),
+            news: None,
+        };
+        self.seats.insert(ticket, seat);
+    }
+
+    /// News of `ticket`; with none, `waker` is woken when there are. A grant empties the seat. Also a waker
+    /// that is to be dropped without the lock: its task may be another's.
+    pub(super) fn news(&mut self, ticket: Ticket, waker: &Waker) -> (Option<News>, Option<Waker>) {
+        let Some(seat) = self.seats.get_mut(&ticket) else {
+            return (None, None);
+        };
+        let Some(news) = seat.news.take() else {
+            let known = seat.waker.as_ref();
+            let same = known.is_some_and(|known| known.will_wake(waker));
+            let old = if same {
+                None
+            } else {
+                seat.waker.replace(waker.clone())
+            };
+            return (None, old);
+        };
+        let seat = match news {
+            News::Granted { .. } => self.seats.remove(&ticket),
+            News::Told(_) => None,
+        };
+        (Some(news), seat.and_then(|seat| seat.waker))
+    }
+
+    /// `ticket` gives up; a grant that it did not take goes back. Its waker is to be dropped without the
+    /// lock.
+    pub(super) fn stand_up(&mut self, now: Micros, ticket: Ticket) -> Option<Waker> {
+        let seat = self.seats.remove(&ticket)?;
+        match seat.news {
+            Some(News::Granted { lease, .. }) => self.desk.release(now, lease),
+            _ => self.desk.withdraw(now, ticket),
+        }
+        seat.waker
+    }
+}
+
+/// The keeper of time. Where its runtime drops it, another can begin.
+struct Keeping {
+    engine: Arc<Engine>,
+    over: bool,
+}
+
+impl Keeping {
+    async fn run(mut self) {
+        while let Some(until) = self.engine.keep() {
+            let sooner = self.engine.sooner.notified();
+            match until {
+                None => sooner.await,
+                Some(until) => {
+                    let until = Time::from_origin(Duration::from_micros(until));
+                    tokio::select! {
+                        () = sooner => {}
+                        () = tokio::time::sleep_until(self.engine.clock.instant(until)) => {}
+                    }
+                }
+            }
+        }
+        self.over = true;
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        if !self.over {
+            self.engine.lock_keeper(None);
+        }
+    }
+}
+
+/// Since the origin. Saturates after half a million years.
+pub(super) fn micros(time: Duration) -> Micros {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

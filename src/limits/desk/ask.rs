@@ -1,0 +1,149 @@
+//! Asking: at once, or with a place in the queue.
+
+use super::{Asked, Choice, Desk, Pace, Waiter, for_each_budget, serve::Shut};
+use crate::limits::{
+    BudgetId, Limit, Micros, Weights,
+    acquire::Denied,
+    fairness::{Key, Place, Ticket},
+};
+
+impl<P: Pace> Desk<P> {
+    /// Asks for a lease by one of `ways`, the first that goes; at least one. `send_within` is how long
+    /// after its grant it may be sent.
+    pub fn ask(
+        &mut self,
+        now: Micros,
+        ways: &[Choice<'_>],
+        weights: Weights,
+        send_within: Micros,
+    ) -> Asked {
+        if self.look.is_some_and(|look| look <= now) {
+            // Who waits and may go by now goes first.
+            self.serve(now);
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let mut fits = Vec::with_capacity(ways.len());
+        let mut never = None;
+        for (index, way) in ways.iter().enumerate() {
+            match self.never_fits(now, way, weights) {
+                Some(limit) => never = Some(limit),
+                None => fits.push((index, way)),
+            }
+        }
+        let mut first_but_denied = Vec::new();
+        for &(index, way) in &fits {
+            let Some(key) = self.goes_first(way, ticket) else {
+                continue;
+            };
+            let line = way.line();
+            match self.take(now, way.budgets, weights, send_within) {
+                Ok(lease) => {
+                    self.queue.charge(line, self.cost(line.domain, weights));
+                    return Asked::Granted { way: index, lease };
+                }
+                Err(shut) => first_but_denied.push((index, key, shut)),
+            }
+        }
+        if fits.is_empty()
+            && let Some((budget, limit)) = never
+        {
+            self.count_refused(budget);
+            return Asked::Never { budget, limit };
+        }
+        self.wait(now, &fits, weights, send_within, ticket, &first_but_denied)
+    }
+
+    /// The first limit of a way that `weights` can never fit.
+    fn never_fits(
+        &mut self,
+        now: Micros,
+        way: &Choice<'_>,
+        weights: Weights,
+    ) -> Option<(BudgetId, Limit)> {
+        way.budgets.iter().find_map(|&budget| {
+            let day = [self.day(budget)];
+            match self.limits.check(now, &[budget], &day, weights) {
+                Err(Denied::Never { budget, limit }) => Some((budget, limit)),
+                _ => None,
+            }
+        })
+    }
+
+    /// Where a newcomer stands, if nobody who waits comes before it on any of the way's budgets.
+    fn goes_first(&self, way: &Choice<'_>, ticket: Ticket) -> Option<Key> {
+        let line = way.line();
+        let key = self.queue.front(way.budgets, line, ticket)?;
+        let first = way.budgets.iter().all(|budget| {
+            self.holder(*budget)
+                .is_none_or(|holder| holder.domain == line.domain && key < holder.key)
+        });
+        first.then_some(key)
+    }
+
+    /// Gives it a place in the lanes of all ways that have room.
+    fn wait(
+        &mut self,
+        now: Micros,
+        ways: &[(usize, &Choice<'_>)],
+        weights: Weights,
+        send_within: Micros,
+        ticket: Ticket,
+        first_but_denied: &[(usize, Key, Vec<Shut>)],
+    ) -> Asked {
+        let full = |budget: &&BudgetId| {
+            let counter = self.counters.get(**budget);
+            counter.is_some_and(|counter| counter.waiting >= counter.max_waiting)
+        };
+        let mut fullest = None;
+        let mut places: Vec<(usize, Place)> = Vec::new();
+        for &(index, way) in ways {
+            if let Some(&budget) = way.budgets.iter().find(full) {
+                fullest = Some((budget, way));
+                continue;
+            }
+            if places.iter().any(|(_, place)| *place.set == *way.budgets) {
+                continue;
+            }
+            let line = way.line();
+            let cost = self.cost(line.domain, weights);
+            let place = self.queue.join(way.budgets, line, ticket, weights, cost);
+            places.push((index, place));
+        }
+        if let Some((budget, way)) = fullest.filter(|_| places.is_empty()) {
+            self.count_refused(budget);
+            let outlook = self.outlook_of_set(now, way.budgets, weights, |_, _| Default::default());
+            return Asked::QueueFull { budget, outlook };
+        }
+        for (index, key, shut) in first_but_denied {
+            if let Some((_, place)) = places.iter().find(|(other, _)| other == index) {
+                self.hold(place.domain, *key, shut);
+            }
+        }
+        for_each_budget(&places, |budget| {
+            if let Some(counter) = self.counters.get_mut(budget) {
+                counter.waiting += 1;
+                counter.counts.waited += 1;
+            }
+        });
+        let outlook = self.outlook(now, &places, ticket, weights);
+        let review = outlook.review(now);
+        self.reviews.insert((review, ticket));
+        let waiter = Waiter {
+            places: places.into(),
+            weights,
+            send_within,
+            told: outlook,
+            looked_at: now,
+            review,
+        };
+        self.waiters.insert(ticket, waiter);
+        Asked::Waits { ticket, outlook }
+    }
+
+    fn count_refused(&mut self, budget: BudgetId) {
+        if let Some(counter) = self.counters.get_mut(budget) {
+            counter.counts.refused += 1;
+        }
+    }
+}

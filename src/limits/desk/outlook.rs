@@ -1,0 +1,196 @@
+//! What those who wait are told.
+
+use super::{Desk, Event, Pace};
+use crate::limits::{
+    BudgetId, Limit, Micros, Weights,
+    acquire::Ahead,
+    fairness::{Place, Ticket},
+};
+
+/// What has moved by less is not told. One second.
+pub(super) const WORTH_TELLING: Micros = 1_000_000;
+
+/// How long after being told of a wait of unknown length it is looked at again. Five seconds.
+const LOOKED_AT_AGAIN: Micros = 5_000_000;
+
+/// What stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A limit of the budget.
+    Limit(Limit),
+    /// Its pace.
+    Pace,
+}
+
+impl Obstacle {
+    /// Whether a provider asked for it.
+    pub fn is_rest(&self) -> bool {
+        matches!(self, Obstacle::Limit(Limit::Cooldown | Limit::Probe))
+    }
+}
+
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// The budget that stands in the way the longest.
+    pub budget: BudgetId,
+    /// What of it.
+    pub obstacle: Obstacle,
+    /// A lower bound of when it is over; unknown where it depends on when others end.
+    pub expected: Option<Micros>,
+}
+
+impl Outlook {
+    /// When to look at it again.
+    pub(super) fn review(&self, now: Micros) -> Micros {
+        match self.expected {
+            Some(at) => at.max(now).saturating_add(WORTH_TELLING),
+            None => now.saturating_add(LOOKED_AT_AGAIN),
+        }
+    }
+
+    /// Whether somebody who was told `self` has to hear of `other`.
+    fn differs(&self, other: &Outlook) -> bool {
+        let later = match (self.expected, other.expected) {
+            (Some(told), Some(now)) => now > told.saturating_add(WORTH_TELLING),
+            (told, now) => told.is_some() != now.is_some(),
+        };
+        self.budget != other.budget || self.obstacle.is_rest() != other.obstacle.is_rest() || later
+    }
+}
+
+/// Whether a change is told that is less than a rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// If nobody has looked for a while.
+    IfOther,
+    /// At once.
+    Now,
+}
+
+impl<P: Pace> Desk<P> {
+    /// Looks again at what those are waiting for whose time has come.
+    pub(super) fn review(&mut self, now: Micros) {
+        let mut left = super::TOLD_A_LOOK;
+        while left > 0
+            && let Some(from) = self.retell
+        {
+            let next = self.waiters.range(from..).next();
+            let Some((&ticket, _)) = next else {
+                self.retell = None;
+                break;
+            };
+            self.retell = Some(ticket + 1);
+            self.reconsider(now, ticket, Told::Now);
+            left -= 1;
+        }
+        while left > 0
+            && let Some(&(at, ticket)) = self.reviews.first()
+            && at <= now
+        {
+            self.reconsider(now, ticket, Told::Now);
+            left -= 1;
+        }
+    }
+
+    /// Tells `ticket` what it waits for if that has changed.
+    pub(super) fn reconsider(&mut self, now: Micros, ticket: Ticket, told: Told) {
+        let Some(waiter) = self.waiters.get(&ticket) else {
+            return;
+        };
+        let quiet = told == Told::IfOther && now < waiter.looked_at.saturating_add(WORTH_TELLING);
+        if quiet {
+            return;
+        }
+        let places = waiter.places.clone();
+        let outlook = self.outlook(now, &places, ticket, waiter.weights);
+        let Some(waiter) = self.waiters.get_mut(&ticket) else {
+            return;
+        };
+        let review = outlook.review(now);
+        self.reviews.remove(&(waiter.review, ticket));
+        self.reviews.insert((review, ticket));
+        waiter.review = review;
+        waiter.looked_at = now;
+        if waiter.told.differs(&outlook) {
+            waiter.told = outlook;
+            self.events.push_back(Event::Told { ticket, outlook });
+        }
+    }
+
+    /// By which of its ways it can be over first.
+    pub(super) fn outlook(
+        &mut self,
+        now: Micros,
+        places: &[(usize, Place)],
+        ticket: Ticket,
+        weights: Weights,
+    ) -> Outlook {
+        let mut best: Option<Outlook> = None;
+        for (_, place) in places {
+            let ahead = |desk: &Self, budget| desk.queue.ahead(place, ticket, budget);
+            let outlook = self.outlook_of_set(now, &place.set, weights, ahead);
+            // An unknown time may be any time.
+            let first = best.is_none_or(|best| match (best.expected, outlook.expected) {
+                (Some(best), Some(other)) => other < best,
+                (Some(_), None) => true,
+                (None, _) => false,
+            });
+            if first {
+                best = Some(outlook);
+            }
+        }
+        best.unwrap_or(Outlook {
+            budget: 0,
+            obstacle: Obstacle::Pace,
+            expected: None,
+        })
+    }
+
+    /// The budget of a set that opens last.
+    pub(super) fn outlook_of_set(
+        &mut self,
+        now: Micros,
+        set: &[BudgetId],
+        weights: Weights,
+        ahead: impl Fn(&Self, BudgetId) -> Ahead,
+    ) -> Outlook {
+        let mut last: Option<(Outlook, bool)> = None;
+        for &budget in set {
+            let holder = self.holder(budget).map(|holder| holder.obstacle);
+            let before = holder.map_or(Ahead::default(), |_| ahead(self, budget));
+            let day = [self.day(budget)];
+            let limits = (self.limits).earliest(now, &[budget], &day, weights, before);
+            let paced = self.pace.next(now, budget);
+            let expected = limits.map(|at| at.max(paced)).filter(|at| *at > now);
+            let shut = self.shut(now, budget, weights).map(|shut| shut.obstacle);
+            let obstacle = match expected {
+                Some(at) if at == paced => Some(Obstacle::Pace),
+                _ => shut.or(holder),
+            };
+            let stands = obstacle.is_some();
+            let outlook = Outlook {
+                budget,
+                obstacle: obstacle.unwrap_or(Obstacle::Pace),
+                expected,
+            };
+            let later = last.is_none_or(|(last, stood)| match (last.expected, expected) {
+                (Some(last), Some(at)) => at > last,
+                (None, Some(_)) => true,
+                (None, None) => stands && !stood,
+                (Some(_), None) => false,
+            });
+            if later {
+                last = Some((outlook, stands));
+            }
+        }
+        last.map_or(
+            Outlook {
+                budget: 0,
+                obstacle: Obstacle::Pace,
+                expected: None,
+            },
+            |(outlook, _)| outlook,
+        )
+    }
+}

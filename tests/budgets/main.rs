@@ -1,0 +1,13 @@
+//! Budgets at work, on a paused clock.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods
+)]
+
+mod fair;
+mod pace;
+mod support;
+mod waits;

@@ -1,0 +1,54 @@
+//! Who waits is woken in time, and is told what for.
+
+use redrive::{budgets::*, proto::waiting::Reason};
+use tokio::time::Instant;
+
+use crate::support::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_window_opens_for_the_next_when_a_send_leaves_it() {
+    let budgets = budgets([requests("b", 2, 60 * SECOND)]);
+    drop(sent(&budgets, through(&[0])));
+    tokio::time::advance(10 * SECOND).await;
+    drop(sent(&budgets, through(&[0])));
+    let (mut asking, wait) = waits(&budgets, through(&[0]));
+    assert_eq!(
+        wait,
+        Wait {
+            reason: Reason::Budget,
+            budget: "b".into(),
+            limit: "requests: 2 in 1m".into(),
+            expected: Some(50 * SECOND),
+        }
+    );
+    let before = Instant::now();
+    let lease = lease(&mut asking).await;
+    assert_eq!(before.elapsed(), 50 * SECOND);
+    drop(lease);
+    assert_eq!(waiting(&budgets), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_send_lets_the_next_go_at_once() {
+    let budgets = budgets([concurrent("b", 1)]);
+    let running = sent(&budgets, through(&[0]));
+    let (mut first, wait) = waits(&budgets, through(&[0]));
+    assert_eq!((&*wait.limit, wait.expected), ("concurrent: 1", None));
+    let (mut second, _) = waits(&budgets, through(&[0]));
+    running.settle(Spent::default());
+    let lease = lease(&mut first).await;
+    assert!(poll(&mut second).is_pending());
+    drop(lease);
+    assert!(matches!(
+        poll(&mut second),
+        std::task::Poll::Ready(Answer::Granted { .. })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_matching_budget_is_no_wait_and_no_account() {
+    let budgets = budgets([concurrent("b", 1)]);
+    let lease = at_once(&budgets, through(&[]));
+    assert!(lease.permit().is_none());
+    assert_eq!(budgets.account().0.granted, 0);
+}

@@ -1,0 +1,9 @@
+//! Strict limits: each operation in the small, and all of them at random against an account that is too
+//! simple to be wrong.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod forecast;
+mod hand_over;
+mod random;
+mod support;
