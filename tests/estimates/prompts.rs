@@ -182,6 +182,20 @@ fn json_in_a_prompt_is_bounded_as_text() {
     }
 }
 
+/// Where names and values are short, its marks are most of it.
+#[test]
+fn the_marks_of_json_are_bounded_too() {
+    let members = (0..100).map(|n| (format!("k{n}"), json!("v")));
+    let object = Value::Object(members.collect());
+    // As Python writes it, and providers with it.
+    let spaced = object.to_string().replace(':', ": ").replace(',', ", ");
+    for (model, tokenizer) in [("gpt-4o", o200k_base()), ("gpt-4", cl100k_base())] {
+        let text = tokenizer.count(spaced.as_str()) as u64;
+        let bound = bound(model, &object, 1);
+        assert!(bound >= text, "{model}: {bound} < {text}");
+    }
+}
+
 #[test]
 fn beyond_a_mebibyte_text_counts_by_bytes() {
     let text = PROSE.repeat(4_096);

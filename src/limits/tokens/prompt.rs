@@ -7,8 +7,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use super::{Key, MAX_TOKENIZED, media::Media};
 
-/// The marks around a name, where a provider shows JSON to its model: `"`, `":`.
-const MARKS_OF_A_NAME: u64 = 2;
+/// The marks around a name, where a provider shows JSON to its model with spaces between: `, "` and `": "`.
+const MARKS_OF_A_NAME: u64 = 3;
 
 /// The marks around a value.
 const MARKS_OF_A_VALUE: u64 = 1;
