@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     load::{Dice, Manner, Visit},
-    proof::{Setup, Swept, beside, strict},
+    proof::{HTTP1, Setup, Swept, beside, strict},
     provider::{Wish, answer},
     sweep,
 };
@@ -40,6 +40,7 @@ fn a_saturated_limit_of_ten_seconds_is_used_to_98_percent() {
                 "  - {{name: main, match: {{provider: p}}, margin: 250ms, \
                  requests: [{{limit: {LIMIT}, window: 10s}}]}}\n"
             ),
+            provider: HTTP1,
             way: None,
             visits: visits.collect(),
             script: Box::new(|prompt| answer(prompt, true)),

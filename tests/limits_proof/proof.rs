@@ -27,6 +27,12 @@ use super::{
 /// Connections of clients to the sidecar.
 const CHANNELS: usize = 8;
 
+/// A connection for each request that is under way.
+pub const HTTP1: &str = "connections: {max: 1000}, ";
+
+/// Few connections for all of them.
+pub const HTTP2: &str = "connections: {max: 200, http2: prior_knowledge}, ";
+
 /// One scenario at a time: each has the machine to itself.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -34,6 +40,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 pub struct Setup {
     /// The key `budgets` of the configuration.
     pub budgets: String,
+    /// Further keys of the provider, each with a comma behind it.
+    pub provider: &'static str,
     /// Between a grant and its send, and between a send and its arrival; `None`: nothing stands between.
     pub way: Option<(Takes, Takes)>,
     pub visits: Vec<Visit>,
@@ -106,6 +114,7 @@ pub fn beside<T>(test: impl Future<Output = T>) -> T {
 pub async fn run(setup: Setup) -> Run {
     let Setup {
         budgets,
+        provider: keys,
         way,
         visits,
         script,
@@ -121,9 +130,9 @@ pub async fn run(setup: Setup) -> Run {
         None => String::new(),
     };
     let yaml = format!(
-        "providers:\n  p: {{base_url: '{}', {proxy}connections: {{max: 1000}}}}\n\
+        "providers:\n  p: {{base_url: '{}', {keys}{proxy}}}\n\
          routes:\n  default:\n    targets: [{{provider: p, model: m}}]\n    \
-         recovery: {{patience: 60s, backoff: {{base: 10ms, jitter: 0}}}}\n\
+         recovery: {{patience: 60s, backoff: {{base: 10ms, jitter: 0}}, circuit: {{failures: 1000}}}}\n\
          retry_budget: {{ratio: 1, floor: 100000}}\n\
          budgets:\n{budgets}",
         provider.base_url()

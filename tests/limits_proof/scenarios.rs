@@ -1,12 +1,15 @@
 //! Runs in which the limits are short, so that many windows are seen in little time.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
-use redrive::simulator::Received;
+use redrive::simulator::{Close, Op, Received, chat};
 
 use super::{
     load::{Dice, Manner, Outcome, Visit},
-    proof::{self, Setup, Swept, alone, field, strict},
+    proof::{self, HTTP1, HTTP2, Setup, Swept, alone, field, strict},
     provider::{Wish, answer},
     sweep,
 };
@@ -54,16 +57,26 @@ fn all_committed(outcomes: &[Outcome]) {
 
 #[test]
 fn bursts_of_many_clients_stay_below_two_windows() {
+    bursts_over("bursts", HTTP1, 1);
+}
+
+#[test]
+fn bursts_over_http2_stay_below_them_too() {
+    bursts_over("bursts over HTTP/2", HTTP2, 21);
+}
+
+fn bursts_over(name: &str, provider: &'static str, seed: u64) {
     let swept = [Swept::requests(30, 500), Swept::requests(45, 1000)];
     let setup = || Setup {
         budgets: "  - {name: main, match: {provider: p}, requests: \
                   [{limit: 30, window: 500ms}, {limit: 45, window: 1s}]}\n"
             .into(),
+        provider,
         way: None,
-        visits: bursts(160, ms(2500), 1),
+        visits: bursts(160, ms(2500), seed),
         script: Box::new(|prompt| answer(prompt, true)),
     };
-    let run = alone(strict("bursts", MARGIN, &swept, setup));
+    let run = alone(strict(name, MARGIN, &swept, setup));
     all_committed(&run.outcomes);
     assert!(run.waited_for("main") >= 50, "{}", run.waited_for("main"));
 }
@@ -77,6 +90,7 @@ fn what_is_slow_between_grant_and_send_and_arrival_overflows_no_window() {
             budgets: "  - {name: main, match: {provider: p}, requests: \
                       [{limit: 30, window: 500ms}]}\n"
                 .into(),
+            provider: HTTP1,
             way: Some((
                 Box::new(move || opening.millis(200)),
                 Box::new(move || carrying.millis(150)),
@@ -115,6 +129,7 @@ fn clients_that_leave_at_any_moment_overflow_no_window_and_waste_no_lease() {
             budgets: "  - {name: main, match: {provider: p}, requests: \
                       [{limit: 30, window: 500ms}], concurrent: 25}\n"
                 .into(),
+            provider: HTTP1,
             way: Some((
                 Box::new(move || opening.millis(200)),
                 Box::new(|| Duration::ZERO),
@@ -135,6 +150,33 @@ fn clients_that_leave_at_any_moment_overflow_no_window_and_waste_no_lease() {
     assert!(left().any(|outcome| sends(outcome) == 1 && outcome.class.is_some()));
     let returned = run.status["leases"]["returned"].as_u64().unwrap();
     assert!(returned > 0, "nobody left between grant and send");
+}
+
+#[test]
+fn what_breaks_off_and_is_sent_again_takes_of_the_limit_again() {
+    let swept = [Swept::requests(30, 500)];
+    let setup = || {
+        let asked = AtomicUsize::new(0);
+        Setup {
+            budgets: "  - {name: main, match: {provider: p}, requests: \
+                      [{limit: 30, window: 500ms}], concurrent: 20}\n"
+                .into(),
+            provider: HTTP1,
+            way: None,
+            visits: bursts(80, ms(1000), 13),
+            script: Box::new(
+                move |prompt| match asked.fetch_add(1, Ordering::Relaxed) % 6 {
+                    1 => chat::error(503, "not now"),
+                    3 => chat::beginning("m", "la la", ms(5)).then(Op::Close(Close::Reset)),
+                    5 => chat::beginning("m", "la la", ms(5)).then(Op::Close(Close::Fin)),
+                    _ => answer(prompt, true),
+                },
+            ),
+        }
+    };
+    let run = alone(strict("replays", MARGIN, &swept, setup));
+    all_committed(&run.outcomes);
+    assert!(run.log.len() > 130, "{} sends", run.log.len());
 }
 
 #[test]
@@ -173,6 +215,7 @@ fn tenants_share_a_provider_keep_their_own_limits_and_are_not_starved() {
                       - {name: brass, match: {label.tenant: brass}, \
                       requests: [{limit: 6, window: 500ms}]}\n"
                 .into(),
+            provider: HTTP1,
             way: None,
             visits,
             script: Box::new(|prompt| answer(prompt, true)),
@@ -219,6 +262,7 @@ fn tokens_that_arrive_within_a_window_stay_below_its_limit() {
             budgets: "  - {name: main, match: {provider: p}, requests: [{limit: 40, window: \
                       500ms}], output_tokens: [{limit: 200, window: 500ms}], concurrent: 30}\n"
                 .into(),
+            provider: HTTP1,
             way: None,
             visits,
             script: Box::new(|prompt| answer(prompt, true)),
@@ -254,6 +298,7 @@ fn without_a_margin_the_same_sweep_sees_the_window_overflow() {
                       [{limit: 20, window: 500ms}]}\n"
                 .into(),
             // The first window's sends arrive late, the second's do not.
+            provider: HTTP1,
             way: Some((
                 Box::new(|| Duration::ZERO),
                 Box::new(move || {
