@@ -9,18 +9,25 @@
 
 mod acquire;
 mod budget;
+mod calendar;
 mod desk;
 mod fairness;
+mod forecast;
+mod lease;
 mod log;
+mod rest;
 mod settings;
+mod tally;
 mod weights;
 
-pub use acquire::{Account, Ahead, BudgetId, Denied, LeaseId, Limits};
+pub use acquire::{BudgetId, Denied, Limits};
 pub use budget::{Full, Limit};
 pub use desk::{
     Asked, Choice, Counts, Desk, Event, GRANTS_A_LOOK, Obstacle, Outlook, Pace, TOLD_A_LOOK,
 };
 pub use fairness::{Line, REMEMBERED, Ticket};
+pub use forecast::Ahead;
+pub use lease::{Account, LeaseId};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
 pub use weights::Weights;
 

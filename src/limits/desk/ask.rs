@@ -2,8 +2,7 @@
 
 use super::{Asked, Choice, Desk, Pace, Waiter, for_each_budget, serve::Shut};
 use crate::limits::{
-    BudgetId, Limit, Micros, Weights,
-    acquire::Denied,
+    BudgetId, Denied, Limit, Micros, Weights,
     fairness::{Place, Ticket},
 };
 

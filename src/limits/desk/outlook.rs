@@ -2,8 +2,7 @@
 
 use super::{Desk, Event, Pace};
 use crate::limits::{
-    BudgetId, Limit, Micros, Weights,
-    acquire::Ahead,
+    Ahead, BudgetId, Limit, Micros, Weights,
     fairness::{Place, Ticket},
 };
 

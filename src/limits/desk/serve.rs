@@ -2,8 +2,7 @@
 
 use super::{Desk, Event, GRANTS_A_LOOK, Holder, Obstacle, Pace, outlook::Told};
 use crate::limits::{
-    BudgetId, Day, LeaseId, Micros, Weights,
-    acquire::Denied,
+    BudgetId, Day, Denied, LeaseId, Micros, Weights,
     fairness::{SetKey, Ticket},
 };
 

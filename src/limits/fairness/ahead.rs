@@ -1,7 +1,7 @@
 //! How much is granted before somebody who waits.
 
 use super::{FINE, Place, Queue, Tag, Ticket};
-use crate::limits::{BudgetId, acquire::Ahead, weights::Weights};
+use crate::limits::{Ahead, BudgetId, Weights};
 
 /// How many lanes are looked at to tell how much is ahead of one waiter.
 const LANES_LOOKED_AT: usize = 64;

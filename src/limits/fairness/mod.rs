@@ -31,7 +31,7 @@ use self::{
     ahead::{minus, plus},
     domain::Domain,
 };
-use super::{BudgetId, acquire::Ahead, weights::Weights};
+use super::{Ahead, BudgetId, Weights};
 
 /// Names a waiter; given in the order of asking, never twice.
 pub type Ticket = u64;
