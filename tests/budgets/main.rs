@@ -7,7 +7,10 @@
     clippy::disallowed_methods
 )]
 
+mod dropped;
 mod fair;
 mod pace;
+mod rests;
 mod support;
+mod threads;
 mod waits;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod arrivals;
 mod counting;
 mod forecast;
 mod hand_over;
