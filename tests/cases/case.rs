@@ -1,7 +1,7 @@
 //! A case as it stands in the file. What runs is read strictly: a field that is not understood would
 //! be a promise that is not checked.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, fmt, path::Path, time::Duration};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,6 +40,11 @@ pub struct Input {
     pub assert_request: AssertRequest,
     #[serde(default)]
     pub otel: Option<Value>,
+    #[serde(default)]
+    pub limits: Limits,
+    /// Ours is real: a window of a minute is looked at while it fills.
+    #[serde(default, rename = "virtual_clock")]
+    _virtual_clock: bool,
     #[serde(default, rename = "clock")]
     _clock: Vec<Suspend>,
 }
@@ -79,6 +84,40 @@ pub struct Requests {
     pub sequential: bool,
     #[serde(default)]
     pub gap_ms: u64,
+    /// What a call is to reserve.
+    pub estimated_tokens: Option<u64>,
+    /// Over how many connections calls at the same time come.
+    pub threads: Option<usize>,
+    /// Members of the body.
+    #[serde(default)]
+    pub body: serde_json::Map<String, Value>,
+    /// Those that do not come one after the other come at once.
+    #[serde(default, rename = "at_ms")]
+    _at_ms: Zero,
+}
+
+/// The budget of a case.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    #[serde(default)]
+    pub local: bool,
+    pub tokens_per_minute: Option<u64>,
+}
+
+/// The number that needs no attention.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "u64")]
+struct Zero;
+
+impl TryFrom<u64> for Zero {
+    type Error = String;
+
+    fn try_from(number: u64) -> Result<Self, String> {
+        let zero = number == 0;
+        zero.then_some(Self)
+            .ok_or_else(|| format!("{number}, not 0"))
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -111,7 +150,7 @@ pub struct Action {
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     pub frames: Vec<Value>,
-    pub physical_sends: usize,
+    pub physical_sends: Sends,
     #[serde(default)]
     pub attempt_failure_classes: Vec<String>,
     #[serde(default)]
@@ -123,6 +162,15 @@ pub struct Expect {
     /// What another answer to an open question would give. The design has answered it.
     #[serde(default, rename = "alternatives")]
     _alternatives: Value,
+}
+
+/// How many requests reach the provider.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Sends {
+    Exactly(usize),
+    /// `<=120 in the first minute`: at most, and at least one.
+    Some(String),
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -140,6 +188,37 @@ impl Line {
     pub fn case(self) -> Case {
         let id = self.id;
         Case::deserialize(self.value).unwrap_or_else(|error| panic!("{id}: {error}"))
+    }
+}
+
+impl Input {
+    /// What call `index` asks for.
+    pub fn requests_of(&self, index: usize) -> Option<&Requests> {
+        let mut before = 0;
+        self.requests.iter().find(|requests| {
+            before += requests.count.unwrap_or(1);
+            index < before
+        })
+    }
+}
+
+impl Sends {
+    /// What is wrong with `sends` requests.
+    pub fn complaint(&self, sends: usize) -> Option<String> {
+        let right = match self {
+            Self::Exactly(expected) => sends == *expected,
+            Self::Some(text) => (1..=at_most(text)).contains(&(sends as u64)),
+        };
+        (!right).then(|| format!("{sends} sends, not {self}"))
+    }
+}
+
+impl fmt::Display for Sends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exactly(expected) => expected.fmt(f),
+            Self::Some(text) => text.fmt(f),
+        }
     }
 }
 
@@ -163,6 +242,15 @@ impl Action {
     pub fn cancels(&self) -> bool {
         self.cancel.is_some() || self.rst_stream == Some(true)
     }
+}
+
+/// The number of `<=120 in the first minute`.
+pub fn at_most(text: &str) -> u64 {
+    let number = text
+        .strip_prefix("<=")
+        .and_then(|rest| rest.split(' ').next());
+    let number = number.and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("{text:?} is no bound"))
 }
 
 /// All cases of the file.

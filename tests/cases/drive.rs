@@ -1,6 +1,6 @@
 //! The calls of a case, and what its client does.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use redrive::{
     proto::{
@@ -9,12 +9,15 @@ use redrive::{
     },
     simulator::{End, Received, Simulator},
 };
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout},
+};
 use tonic::{Code, Request, Streaming, metadata::MetadataValue, transport::Channel};
 
 use crate::{
     case::{Action, Case},
-    names,
+    limits, names,
     outcome::{Call, Outcome},
     provider::{Provider, body_of},
     sidecar::Sidecar,
@@ -33,7 +36,7 @@ pub const EXTRA_CALL: usize = 90;
 pub async fn drive(case: &Case, provider: &Provider, sidecar: &Sidecar) -> Outcome {
     let channel = sidecar.connect().await;
     let begun = Instant::now();
-    let calls = run_calls(case, provider, &channel);
+    let calls = run_calls(case, provider, sidecar, &channel);
     let signals = run_signals(case, sidecar, &channel, begun);
     let (calls, ()) = timeout(LIMIT, async { tokio::join!(calls, signals) })
         .await
@@ -48,7 +51,12 @@ pub async fn drive(case: &Case, provider: &Provider, sidecar: &Sidecar) -> Outco
 }
 
 /// All calls: of a sequence one after the other, else all at once.
-async fn run_calls(case: &Case, provider: &Provider, channel: &Channel) -> Vec<Call> {
+async fn run_calls(
+    case: &Case,
+    provider: &Provider,
+    sidecar: &Sidecar,
+    channel: &Channel,
+) -> Vec<Call> {
     let mut calls = Vec::new();
     let one = [crate::case::Requests::default()];
     let requests = if case.input.requests.is_empty() {
@@ -58,7 +66,11 @@ async fn run_calls(case: &Case, provider: &Provider, channel: &Channel) -> Vec<C
     };
     for requests in requests {
         let count = requests.count.unwrap_or(1);
-        assert!(requests.sequential || count == 1, "calls at the same time");
+        if !requests.sequential && count > 1 {
+            let threads = requests.threads.unwrap_or(1);
+            calls.extend(at_once(case, provider, sidecar, calls.len(), count, threads).await);
+            continue;
+        }
         for turn in 0..count {
             if turn > 0 {
                 sleep(Duration::from_millis(requests.gap_ms)).await;
@@ -67,6 +79,30 @@ async fn run_calls(case: &Case, provider: &Provider, channel: &Channel) -> Vec<C
             calls.push(run_call(case, &provider.simulator, channel.clone(), index).await);
         }
     }
+    calls
+}
+
+/// `count` calls at the same time, over as many connections as there are `threads`.
+async fn at_once(
+    case: &Case,
+    provider: &Provider,
+    sidecar: &Sidecar,
+    first: usize,
+    count: usize,
+    threads: usize,
+) -> Vec<Call> {
+    let mut channels = Vec::new();
+    for _ in 0..threads {
+        channels.push(sidecar.connect().await);
+    }
+    let mut running = JoinSet::new();
+    for (index, channel) in (first..first + count).zip(channels.iter().cycle()) {
+        let (case, simulator) = (case.clone(), Arc::clone(&provider.simulator));
+        let channel = channel.clone();
+        running.spawn(async move { run_call(&case, &simulator, channel, index).await });
+    }
+    let mut calls = running.join_all().await;
+    calls.sort_by_key(|call| call.index);
     calls
 }
 
@@ -89,6 +125,7 @@ async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, index: u
         .iter()
         .find(|action| action.cancels())
         .and_then(Action::at);
+    let leaves = leaves.or_else(|| limits::looked_at(case));
     let leave = async {
         match leaves {
             Some(at) => sleep_until(begun + at).await,

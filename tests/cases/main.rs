@@ -17,6 +17,7 @@ mod case;
 mod check;
 mod drive;
 mod expect;
+mod limits;
 mod list;
 mod names;
 mod outcome;

@@ -27,7 +27,9 @@ pub fn class(name: &str) -> Class {
 pub fn protocol(name: &str) -> (Protocol, &'static str) {
     match name {
         // Some are about the transport or the client, and are written in this one.
-        "openai_chat" | "any" | "grpc" | "http2" => (Protocol::OpenaiChat, "openai_chat"),
+        "openai_chat" | "any" | "grpc" | "http2" | "limiter" => {
+            (Protocol::OpenaiChat, "openai_chat")
+        }
         "openai_responses" => (Protocol::OpenaiResponses, "openai_responses"),
         "anthropic" => (Protocol::AnthropicMessages, "anthropic_messages"),
         other => panic!("protocol {other} is not built"),

@@ -124,11 +124,13 @@ fn waits(outcome: &Outcome, call: &Call, requests: &[&Received]) -> Vec<String> 
     let names_none = requests
         .iter()
         .all(|request| asked_wait(outcome, request).is_none());
-    let told = call.told().filter_map(|frame| match frame {
-        Frame::Failed(failed) => failed.verdict.as_ref()?.retry_after,
-        Frame::PreviewReset(reset) => reset.verdict.as_ref()?.retry_after,
+    let verdicts = call.told().filter_map(|frame| match frame {
+        Frame::Failed(failed) => failed.verdict.as_ref(),
+        Frame::PreviewReset(reset) => reset.verdict.as_ref(),
         _ => None,
     });
+    let providers = verdicts.filter(|verdict| verdict.budget.is_empty());
+    let told = providers.filter_map(|verdict| verdict.retry_after);
     for wait in told {
         if names_none {
             found.push(format!(

@@ -15,6 +15,10 @@ use serde_json::json;
 
 use crate::{case::Case, names};
 
+/// The tokens of the prompt, of those that a case says a call is to reserve. (Ours reserves more of them:
+/// the bytes of the body.)
+const SHORT_PROMPT: u64 = 5;
+
 /// Scripts in the order of arrival, whoever asks.
 struct InOrder {
     playlist: Playlist,
@@ -40,7 +44,7 @@ impl Choose for InOrder {
 
 /// A provider that plays a case.
 pub struct Provider {
-    pub simulator: Simulator,
+    pub simulator: Arc<Simulator>,
     pub scripts: Vec<Arc<Script>>,
     /// Its base URL: https where the certificate is the fault.
     pub base_url: String,
@@ -79,7 +83,7 @@ impl Provider {
         Provider {
             base_url: format!("{scheme}://{}", simulator.address()),
             http2: scripts.iter().any(|script| script.frames.is_some()),
-            simulator,
+            simulator: Arc::new(simulator),
             scripts,
         }
     }
@@ -104,6 +108,14 @@ pub fn body_of(case: &Case, call: usize) -> Vec<u8> {
         Protocol::AnthropicMessages => json!({"messages": messages, "max_tokens": 1024}),
         other => panic!("a body of {other:?}"),
     };
+    if let Some(requests) = case.input.requests_of(call) {
+        if let Some(tokens) = requests.estimated_tokens {
+            body["max_tokens"] = json!(tokens.saturating_sub(SHORT_PROMPT).max(1));
+        }
+        for (name, value) in &requests.body {
+            body[name] = value.clone();
+        }
+    }
     body["model"] = json!("m");
     body["stream"] = json!(true);
     body.to_string().into_bytes()

@@ -11,10 +11,10 @@ use tokio::{
 };
 
 use crate::{
-    case::{self, Case},
+    case::{self, Case, Sends},
     check::{Seen, check},
     drive::{self, EXTRA_CALL},
-    expect,
+    expect, limits,
     outcome::Outcome,
     promises,
     provider::{Provider, call_of},
@@ -37,7 +37,7 @@ const TIMELY: &[(&str, Duration)] = &[
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Plays a case; what is wrong.
-async fn play(case: &Case) -> (Outcome, Vec<String>) {
+pub async fn play(case: &Case) -> (Outcome, Vec<String>) {
     let cap = MEMORY.iter().find(|(id, _)| *id == case.id);
     let signalled = case
         .client_actions
@@ -76,6 +76,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     }
     let mut found = promises::complaints(outcome);
     found.extend(expect::complaints(case, outcome));
+    found.extend(limits::complaints(case, outcome));
     let extra = |request: &&Received| call_of(request) == Some(EXTRA_CALL);
     if outcome.requests.iter().any(|request| extra(&request)) {
         found.push("a call that came while draining was sent".to_owned());
@@ -223,7 +224,7 @@ async fn a_wrong_outcome_does_not_pass() {
         );
     };
     noticed(
-        changed(|case| case.expect.physical_sends = 1),
+        changed(|case| case.expect.physical_sends = Sends::Exactly(1)),
         "2 sends, not 1",
     );
     noticed(
@@ -386,7 +387,7 @@ async fn a_broken_promise_does_not_pass() {
     noticed(changed(asked), "not 60s");
 }
 
-fn case_of(id: &str) -> Case {
+pub fn case_of(id: &str) -> Case {
     let line = case::all().into_iter().find(|line| line.id == id);
     line.unwrap().case()
 }

@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{case::Case, names, provider::Provider};
+use crate::{case::Case, limits, names, provider::Provider};
 
 /// How much longer than its grace a process may take to end.
 const AFTER_GRACE: Duration = Duration::from_secs(3);
@@ -227,7 +227,9 @@ fn yaml(case: &Case, provider: &Provider, port: u16, folder: &Path) -> String {
     let first_token = 600_000 / scale;
     let tail = config.tail_ms.unwrap_or(if scaled { 200 } else { 2_000 });
     let attempts = config.max_sends.unwrap_or(11);
-    let deadline = config.admission_backoff_deadline_ms.unwrap_or(600_000);
+    let deadline = config
+        .admission_backoff_deadline_ms
+        .unwrap_or(limits::DEADLINE.as_millis() as u64);
     let message = config.max_message_bytes.unwrap_or(8 << 20);
     let grace = config.drain_ms.unwrap_or(GRACE_MS);
     let http2 = if provider.http2 {
@@ -238,12 +240,13 @@ fn yaml(case: &Case, provider: &Provider, port: u16, folder: &Path) -> String {
     let (_, protocol) = names::protocol(&case.protocol);
     let (base_url, key) = (&provider.base_url, folder.join("key"));
     let key = key.display();
+    let budgets = limits::yaml(case);
     format!(
         "\
 listen: {{grpc: '127.0.0.1:{port}', admin: '127.0.0.1:0', public: '127.0.0.1:0'}}
 drain: {{grace: {grace}ms}}
 retry_budget: {{ratio: 1.0, floor: 100000, per: 10s}}
-limits: {{max_total_bytes: 1GiB}}
+{budgets}limits: {{max_total_bytes: 1GiB}}
 providers:
   provider:
     protocol: {protocol}
