@@ -61,8 +61,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn no_window_at_the_provider_holds_more_than_its_limit((settings, steps) in hammer()) {
-        let mut limits = Limits::new(settings.clone());
+    fn no_window_at_the_provider_holds_more_than_its_limit(
+        (settings, steps) in hammer(),
+        most in prop_oneof![4_usize..40, Just(10_000)],
+    ) {
+        let mut limits = Limits::remembering(settings.clone(), most);
         let mut now = 1;
         let mut held: Vec<(LeaseId, Weights)> = Vec::new();
         let mut arrivals: BTreeMap<LeaseId, (Micros, Weights)> = BTreeMap::new();
