@@ -3,7 +3,12 @@
 //! A budget counts what leaves for a provider, in sliding windows, in calendar days and at a time. An
 //! acquire takes of every budget that matches, or of none. A window holds strictly: no stretch of time of
 //! its length sees more than its limit arrive at the provider, however sends are bunched and however
-//! long it takes from a grant to its send (`log` has the argument).
+//! long it takes from a grant to its send (`log` has the argument); neither does a day. Tokens hold as they
+//! were reserved: what a send takes on top is known too late, and counts from when it is known.
+//!
+//! `acquire` grants, or says what stands in the way; `forecast` says for how long at least. `lease` is what
+//! becomes of a grant. A `budget` is its `log`, its `calendar`, the `rest` its provider asked for, and how
+//! many of its sends run.
 //!
 //! Time comes in as a number, calendar days come in named; nothing here reads a clock.
 

@@ -35,9 +35,9 @@ fn weights() -> impl Strategy<Value = Weights> {
     })
 }
 
-fn settings(margin: Micros) -> impl Strategy<Value = Settings> {
+fn settings(margin: Micros, longest: Micros) -> impl Strategy<Value = Settings> {
     let measure = prop::sample::select(Measure::ALL.to_vec());
-    let window = (measure, 3_u64..7, 1_u64..300);
+    let window = (measure, 3_u64..7, 1..longest);
     vec(window, 1..4).prop_map(move |windows| Settings {
         margin,
         refund: Refund::Never,
@@ -47,10 +47,13 @@ fn settings(margin: Micros) -> impl Strategy<Value = Settings> {
 
 type Step = (Micros, Weights, Then, usize, Micros);
 
+/// In fine steps, where everything happens at the edges, or in coarse ones.
 fn hammer() -> impl Strategy<Value = (Vec<Settings>, Vec<Step>)> {
-    (0_u64..60).prop_flat_map(|margin| {
-        let step = (0_u64..40, weights(), then(), 0_usize..4, 0..=margin);
-        (vec(settings(margin), 2), vec(step, 1..300))
+    let scale = prop::sample::select(vec![(0, 3, 10), (3, 3, 10), (59_u64, 40_u64, 300_u64)]);
+    scale.prop_flat_map(|(margin, pause, longest)| {
+        let delay = prop_oneof![Just(0), Just(margin), 0..=margin];
+        let step = (0..pause, weights(), then(), 0_usize..4, delay);
+        (vec(settings(margin, longest), 2), vec(step, 1..300))
     })
 }
 
@@ -58,8 +61,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn no_window_at_the_provider_holds_more_than_its_limit((settings, steps) in hammer()) {
-        let mut limits = Limits::new(settings.clone());
+    fn no_window_at_the_provider_holds_more_than_its_limit(
+        (settings, steps) in hammer(),
+        most in prop_oneof![4_usize..40, Just(10_000)],
+    ) {
+        let mut limits = Limits::remembering(settings.clone(), most);
         let mut now = 1;
         let mut held: Vec<(LeaseId, Weights)> = Vec::new();
         let mut arrivals: BTreeMap<LeaseId, (Micros, Weights)> = BTreeMap::new();
