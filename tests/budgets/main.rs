@@ -7,6 +7,7 @@
     clippy::disallowed_methods
 )]
 
+mod bounded;
 mod dropped;
 mod fair;
 mod pace;
