@@ -72,7 +72,7 @@ fn work(budgets: &Budgets, running: &AtomicU64, n: u64) -> u64 {
     let mut sent = 0;
     for turn in 0..TURNS {
         let mut asking = budgets.ask(of(tenant, &[0, 1]));
-        if (turn + n) % 5 == 0 {
+        if (turn + n).is_multiple_of(5) {
             // Gives up, granted or not.
             let _ = poll(&mut asking);
             continue;
@@ -82,7 +82,7 @@ fn work(budgets: &Budgets, running: &AtomicU64, n: u64) -> u64 {
         assert!(now <= LIMIT, "{now} at once");
         thread::yield_now();
         running.fetch_sub(1, Ordering::SeqCst);
-        if (turn + n) % 7 == 0 {
+        if (turn + n).is_multiple_of(7) {
             drop(lease);
             continue;
         }
