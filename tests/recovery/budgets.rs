@@ -428,6 +428,7 @@ fn a_lease_that_comes_just_as_a_credential_returns_is_used() {
     script.now = at(30);
     script.reserved();
     assert_eq!(script.sends[0].credential, Some(1));
+    assert_eq!(script.commands.len(), 2, "one Reserve, one Send");
 }
 
 #[test]

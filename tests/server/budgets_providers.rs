@@ -27,7 +27,17 @@ budgets:
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_with_a_wait_stops_others_then_one_tries_and_then_all_go() {
-    let bench = Bench::start_and(WIDE).await;
+    // A rest of the one credential alone would let the other be used at once.
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulation/server/key");
+    let credentials = [1, 2].map(|n| format!("{{name: k{n}, api_key: {{file: '{keys}{n}.txt'}}}}"));
+    let config = CONFIG.replace(
+        "'http://a.test/v1'",
+        &format!(
+            "'http://a.test/v1', credentials: [{}]",
+            credentials.join(", ")
+        ),
+    );
+    let bench = Bench::configured(&(config + WIDE)).await;
     bench
         .provider
         .then(sent().header("retry-after", "30").head(429).end())
@@ -38,7 +48,10 @@ async fn a_refusal_with_a_wait_stops_others_then_one_tries_and_then_all_go() {
     for _ in 0..3 {
         let mut other = bench.generate(start()).await;
         let told = waiting(&mut other).await;
-        assert_eq!(told.reason(), Reason::Cooldown);
+        assert_eq!(
+            (told.reason(), told.budget.as_str()),
+            (Reason::Cooldown, "wide")
+        );
         let expected = length(told.expected);
         assert!(expected >= secs(30), "never shorter: {expected:?}");
         others.push(other);
