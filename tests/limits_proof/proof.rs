@@ -33,6 +33,9 @@ pub const HTTP1: &str = "connections: {max: 1000}, ";
 /// Few connections for all of them.
 pub const HTTP2: &str = "connections: {max: 200, http2: prior_knowledge}, ";
 
+/// The metric of grants of the budget that every run has.
+const GRANTS: &str = r#"redrive_budget_decisions_total{budget="main",decision="granted"}"#;
+
 /// One scenario at a time: each has the machine to itself.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -59,6 +62,10 @@ pub struct Run {
     pub status: Value,
     /// Its count of sends.
     pub sends: f64,
+    /// Its count of grants of the budget `main`, which every lease is of.
+    pub grants: f64,
+    /// Its count of leases that were waited for.
+    pub waits: f64,
     /// The latest that a loop was.
     pub lag: Duration,
 }
@@ -149,6 +156,8 @@ pub async fn run(setup: Setup) -> Run {
         outcomes,
         status,
         sends: sidecar.metric("redrive_sends_total"),
+        grants: sidecar.metric(GRANTS),
+        waits: sidecar.metric("redrive_budget_wait_seconds_count"),
         lag: lag.worst(),
     };
     drop(channels);
@@ -205,6 +214,7 @@ impl Run {
         let idle = |b: &&Value| b["running"] == 0 && b["waiting"] == 0;
         assert_eq!(budgets.iter().filter(idle).count(), budgets.len());
         assert_eq!(self.sends, sent as f64, "the metric and the leases");
+        assert_eq!(self.grants, granted as f64, "the metric and the leases");
 
         let mut arrived: HashMap<&str, u32> = HashMap::new();
         for request in &self.log {

@@ -78,7 +78,9 @@ fn bursts_over(name: &str, provider: &'static str, seed: u64) {
     };
     let run = alone(strict(name, MARGIN, &swept, setup));
     all_committed(&run.outcomes);
-    assert!(run.waited_for("main") >= 50, "{}", run.waited_for("main"));
+    let waited = run.waited_for("main");
+    assert!(waited >= 50, "{waited}");
+    assert_eq!(run.waits, waited as f64, "the metric and the clients");
 }
 
 #[test]
