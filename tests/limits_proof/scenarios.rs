@@ -106,6 +106,35 @@ fn what_is_slow_between_grant_and_send_and_arrival_overflows_no_window() {
 }
 
 #[test]
+fn what_connects_late_counts_from_when_it_left() {
+    let swept = [Swept::requests(30, 500)];
+    let setup = || {
+        let mut opened = 0;
+        Setup {
+            budgets: "  - {name: main, match: {provider: p}, requests: \
+                      [{limit: 30, window: 500ms}]}\n"
+                .into(),
+            provider: HTTP1,
+            // A window's sends are late, by more than the margin, and the next window's are not.
+            way: Some((
+                Box::new(move || {
+                    opened += 1;
+                    match (opened - 1) / 30 % 2 {
+                        0 => ms(400),
+                        _ => Duration::ZERO,
+                    }
+                }),
+                Box::new(|| Duration::ZERO),
+            )),
+            visits: bursts(90, Duration::ZERO, 14),
+            script: Box::new(|prompt| answer(prompt, false)),
+        }
+    };
+    let run = alone(strict("late connects", MARGIN, &swept, setup));
+    all_committed(&run.outcomes);
+}
+
+#[test]
 fn clients_that_leave_at_any_moment_overflow_no_window_and_waste_no_lease() {
     let swept = [Swept::requests(30, 500)];
     let visits = || {
