@@ -12,7 +12,7 @@ use redrive::{
 
 use super::{
     load::{Manner, Visit},
-    proof::{HTTP1, Setup, Swept, alone, strict},
+    proof::{HTTP1, Setup, Swept, TEN_SECONDS, alone, strict},
     provider::{Wish, answer},
 };
 
@@ -44,6 +44,7 @@ fn a_refusal_with_a_wait_stops_all_generations_of_the_budget_and_one_probe_ends_
                       [{limit: 30, window: 500ms}], concurrent: 4}\n"
                 .into(),
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: None,
             visits: (0..120)
                 .map(|number| Visit {
