@@ -2,9 +2,12 @@
 
 use super::{
     Day, Micros,
-    acquire::Ahead,
+    calendar::{Calendar, Days},
+    forecast::Ahead,
     log::Log,
+    rest::Rest,
     settings::{DailyLimit, Measure, Settings, WindowLimit},
+    tally::Tally,
     weights::Weights,
 };
 
@@ -28,48 +31,47 @@ pub enum Limit {
 pub struct Full {
     /// What stands in the way.
     pub limit: Limit,
-    /// When it fits at the latest, unless others come first; unknown where it depends on when a running
-    /// send ends.
+    /// When it fits if nothing else is granted, no running send gives tokens back and every unsent lease
+    /// is sent at the last moment; unknown where it depends on when a running send ends. With no unsent
+    /// lease it is exact.
     pub until: Option<Micros>,
 }
 
-/// A rest that a provider asked for.
+impl Full {
+    /// Whether this ends later than `other`; what is unknown ends before what is known.
+    pub(super) fn later_than(&self, other: Option<&Full>) -> bool {
+        other.is_none_or(|other| self.until > other.until)
+    }
+}
+
+/// Where the send of a lease is counted in one budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Rest {
-    #[default]
-    None,
-    /// Nothing is granted before this time, then one probe.
-    Until(Micros),
-    /// The probe is under way.
-    Probing(u64),
+pub(super) struct Place {
+    /// The number of its entry in the log.
+    number: u64,
+    days: Days,
 }
 
 /// The state of one budget.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     pub(super) settings: Settings,
-    pub(super) log: Log,
+    log: Log,
+    calendar: Calendar,
     running: u64,
-    day: Day,
-    /// Of this day's sends, and of everything unsent: it may still be sent on this day.
-    today: [u64; 3],
     rest: Rest,
-    /// No headroom is left at the provider until then, by its own word.
-    brake: Micros,
-    pub(super) overruns: u64,
+    overruns: u64,
 }
 
 impl Budget {
-    pub(super) fn new(settings: Settings) -> Self {
-        let log = Log::new(&settings.windows, settings.margin);
+    pub(super) fn new(settings: Settings, most: usize) -> Self {
+        let log = Log::new(&settings.windows, settings.margin, settings.refund, most);
         Self {
             settings,
             log,
+            calendar: Calendar::default(),
             running: 0,
-            day: Day::default(),
-            today: [0; 3],
-            rest: Rest::None,
-            brake: 0,
+            rest: Rest::default(),
             overruns: 0,
         }
     }
@@ -79,16 +81,14 @@ impl Budget {
         let window = self.log.never_fits(weights).map(Limit::Window);
         let daily = self.settings.daily.iter().copied();
         let mut daily = daily.filter(|daily| weights.of(daily.measure) > daily.limit);
-        let none = self
-            .settings
-            .concurrent
-            .filter(|concurrent| *concurrent == 0);
+        let concurrent = self.settings.concurrent;
+        let none = concurrent.filter(|concurrent| *concurrent == 0);
         window
             .or_else(|| daily.next().map(Limit::Daily))
             .or_else(|| none.map(Limit::Concurrent))
     }
 
-    /// Whether one more send fits now; changes nothing but what has expired.
+    /// Whether one more send fits now; changes nothing but what is past.
     pub(super) fn check(
         &mut self,
         now: Micros,
@@ -96,33 +96,29 @@ impl Budget {
         weights: Weights,
         last_send_by: Micros,
     ) -> Result<(), Full> {
-        self.turn(day);
+        self.calendar.turn(day);
         let mut full: Option<Full> = None;
         let mut note = |limit: Limit, until: Option<Micros>| {
-            let later = match (&full, until) {
-                (None, _) => true,
-                (Some(other), Some(until)) => other.until.is_none_or(|other| other < until),
-                (Some(_), None) => false,
-            };
-            if later {
-                full = Some(Full { limit, until });
+            let this = Full { limit, until };
+            if this.later_than(full.as_ref()) {
+                full = Some(this);
             }
         };
-        match self.rest {
-            Rest::Until(until) if now < until => note(Limit::Cooldown, Some(until)),
-            Rest::Probing(_) => note(Limit::Probe, None),
-            _ => {}
+        if let Some(until) = self.rest.until(now) {
+            note(Limit::Cooldown, Some(until));
         }
-        if now < self.brake {
-            note(Limit::Cooldown, Some(self.brake));
+        if self.rest.is_probing() {
+            note(Limit::Probe, None);
         }
-        if let Err(window) = self.log.check(now, weights, last_send_by) {
+        if let Err(window) = self.log.check(now, weights, self.running, last_send_by) {
             note(Limit::Window(window.limit), Some(window.until));
         }
         for daily in &self.settings.daily {
-            let used = self.today[daily.measure as usize];
-            if used + weights.of(daily.measure) > daily.limit {
-                note(Limit::Daily(*daily), Some(day.ends));
+            let more = u128::from(weights.of(daily.measure));
+            let used = self.today(now, daily.measure).sum;
+            if more > 0 && used + more > daily.limit.into() {
+                let until = self.calendar.ends().max(now.saturating_add(1));
+                note(Limit::Daily(*daily), Some(until));
             }
         }
         if let Some(concurrent) = self.settings.concurrent
@@ -133,157 +129,119 @@ impl Budget {
         full.map_or(Ok(()), Err)
     }
 
-    /// A lower bound of when `weights` fit after those `ahead`; nothing if that depends on when a running
-    /// send ends, and on nothing else.
-    pub(super) fn earliest(
-        &mut self,
-        now: Micros,
-        day: Day,
-        weights: Weights,
-        ahead: Ahead,
-    ) -> Option<Micros> {
-        self.turn(day);
-        if self.never_fits(weights).is_some() {
-            return Some(Micros::MAX);
-        }
-        let mut earliest = self.log.earliest(now, weights, ahead).max(self.brake);
-        let mut unknown = false;
-        match self.rest {
-            Rest::Until(until) => earliest = earliest.max(until),
-            Rest::Probing(_) => unknown = true,
-            Rest::None => {}
-        }
-        let unsent = self.log.unsent();
+    /// A lower bound of when `weights` fit after those `ahead`, whatever unsent leases and running sends
+    /// give back.
+    pub(super) fn earliest(&mut self, now: Micros, weights: Weights, ahead: Ahead) -> Micros {
+        let ahead = |measure| ahead.of(measure);
+        let own = |measure| weights.of(measure);
+        let mut earliest = self.log.earliest(now, own, ahead);
+        earliest = earliest.max(self.rest.until(now).unwrap_or(now));
         for daily in &self.settings.daily {
-            let measure = daily.measure as usize;
-            let used = self.today[measure].saturating_sub(unsent[measure]);
-            let need = ahead
-                .of(daily.measure)
-                .saturating_add(weights.of(daily.measure));
-            if used.saturating_add(need) > daily.limit {
-                earliest = earliest.max(self.day.ends);
+            let ahead = Tally::open(ahead(daily.measure), daily.measure, self.settings.refund).firm;
+            let need = ahead + u128::from(own(daily.measure));
+            let used = self.calendar.sent(now, daily.measure).firm;
+            if need > 0 && used + need > daily.limit.into() {
+                earliest = earliest.max(self.calendar.ends());
             }
         }
-        let running = self.running.saturating_add(ahead.requests);
-        unknown |= self.settings.concurrent.is_some_and(|most| running >= most);
-        (!unknown || earliest > now).then_some(earliest)
+        earliest
     }
 
-    /// Whether a send still counts wherever it counted at first.
-    pub(super) fn counts(&mut self, now: Micros, (number, day): (u64, i64)) -> bool {
-        let same_day = day == self.day.number && now < self.day.ends;
-        self.log.counts(now, number) && (self.settings.daily.is_empty() || same_day)
-    }
-
-    /// A send did not happen: its lease counts as unsent again.
-    pub(super) fn unsend(&mut self, (number, day): (u64, i64), weights: Weights) {
-        self.log.unsend(number, weights);
-        if day != self.day.number {
-            for measure in Measure::ALL {
-                self.today[measure as usize] += weights.of(measure);
-            }
-        }
-    }
-
-    /// Another day begins with what is unsent.
-    fn turn(&mut self, day: Day) {
-        if day.number > self.day.number {
-            self.today = self.log.unsent();
-        }
-        if day.number >= self.day.number {
-            self.day = day;
-        }
-    }
-
-    /// A lease was sent; the number of its entry and the day.
-    pub(super) fn sent(&mut self, now: Micros, weights: Weights) -> (u64, i64) {
-        // Since its grant, which told the day, at most one midnight has passed.
-        if now >= self.day.ends {
-            let number = self.day.number + 1;
-            self.turn(Day {
-                number,
-                ends: Micros::MAX,
-            });
-        }
-        (self.log.sent(now, weights), self.day.number)
+    /// Sent today, and unsent: it may still be sent today.
+    fn today(&self, now: Micros, measure: Measure) -> Tally {
+        let mut today = self.calendar.sent(now, measure);
+        today.sum = today.sum.saturating_add(self.log.unsent(measure));
+        today
     }
 
     pub(super) fn grant(&mut self, now: Micros, lease: u64, weights: Weights) {
         self.log.grant(weights);
         self.running += 1;
-        for measure in Measure::ALL {
-            self.today[measure as usize] += weights.of(measure);
+        self.rest.grant(now, lease);
+    }
+
+    /// A lease was sent.
+    pub(super) fn sent(&mut self, now: Micros, weights: Weights) -> Place {
+        let Settings { margin, refund, .. } = self.settings;
+        Place {
+            number: self.log.sent(now, weights),
+            days: self.calendar.add(now, margin, weights, refund),
         }
-        if matches!(self.rest, Rest::Until(until) if until <= now) {
-            self.rest = Rest::Probing(lease);
-        }
+    }
+
+    /// Whether a send can be taken back: it counts wherever it counted at first.
+    pub(super) fn recalls(&mut self, now: Micros, place: Place) -> bool {
+        self.log.recalls(now, place.number, self.running)
+            && (self.settings.daily.is_empty() || self.calendar.counts(place.days))
+    }
+
+    /// A send did not happen: its lease is unsent again.
+    pub(super) fn take_back(&mut self, place: Place, weights: Weights) {
+        self.log.take_back(place.number);
+        self.log.grant(weights);
+        let refund = self.settings.refund;
+        self.calendar.take_back(place.days, weights, refund);
     }
 
     /// A lease that was never sent goes back as if it had not been.
     pub(super) fn give_back(&mut self, now: Micros, lease: u64, weights: Weights) {
         self.log.give_back(weights);
         self.running = self.running.saturating_sub(1);
-        for measure in Measure::ALL {
-            let today = &mut self.today[measure as usize];
-            *today = today.saturating_sub(weights.of(measure));
-        }
-        if self.rest == Rest::Probing(lease) {
-            // The probe proved nothing: the next one is.
-            self.rest = Rest::Until(now);
-        }
+        self.rest.over(now, lease, false);
     }
 
-    /// The send of a lease is over.
+    /// The send of a lease is over. If it is `known` how, a probe has shown that the rest is over.
     pub(super) fn settle(
         &mut self,
         now: Micros,
         lease: u64,
-        (number, day): (u64, i64),
+        place: Place,
         reserved: Weights,
-        actual: Weights,
+        actual: Option<Weights>,
     ) {
-        let kept = reserved.after_refund(actual, self.settings.refund);
-        self.log.lower(number, kept);
+        let refund = self.settings.refund;
+        let known = actual.is_some();
+        let actual = actual.unwrap_or(reserved);
+        let kept = reserved.after_refund(actual, refund);
         let overrun = reserved.overrun(actual);
+        self.log.close(place.number, kept);
+        self.calendar
+            .close(place.days, refund, reserved, kept, overrun);
         if !overrun.is_zero() {
             self.overruns += 1;
             self.log.overrun(now, overrun);
         }
-        if day == self.day.number {
-            for measure in [Measure::InputTokens, Measure::OutputTokens] {
-                let today = &mut self.today[measure as usize];
-                *today = today.saturating_sub(reserved.of(measure) - kept.of(measure));
-                *today += overrun.of(measure);
-            }
-        }
         self.running = self.running.saturating_sub(1);
-        if self.rest == Rest::Probing(lease) {
-            self.rest = Rest::None;
-        }
+        self.rest.over(now, lease, known);
     }
 
     /// The provider asked not to be asked before `until`.
     pub(super) fn penalise(&mut self, until: Micros) {
-        self.rest = match self.rest {
-            Rest::Until(other) => Rest::Until(other.max(until)),
-            Rest::None | Rest::Probing(_) => Rest::Until(until),
-        };
+        self.rest.penalise(until);
     }
 
     /// The provider has no headroom left before `until`.
     pub(super) fn brake(&mut self, until: Micros) {
-        self.brake = self.brake.max(until);
+        self.rest.brake(until);
     }
 
-    pub(super) fn running(&self) -> u64 {
-        self.running
+    /// How many sends run, how many are remembered, and how often one took more than was reserved.
+    pub(super) fn gauges(&self) -> (u64, usize, u64) {
+        (self.running, self.log.len(), self.overruns)
     }
 
-    /// How much of each daily limit is used.
-    pub(super) fn used_today(&mut self, day: Day) -> impl Iterator<Item = (DailyLimit, u64)> {
-        self.turn(day);
-        let today = self.today;
-        let limits = self.settings.daily.iter();
-        limits.map(move |limit| (*limit, today[limit.measure as usize]))
+    /// How much of each limit is used.
+    pub(super) fn used(&mut self, now: Micros, day: Day) -> Vec<(Limit, u64)> {
+        self.calendar.turn(day);
+        let daily = self.settings.daily.iter().map(|daily| {
+            let used = self.today(now, daily.measure).sum;
+            (Limit::Daily(*daily), used)
+        });
+        let daily: Vec<_> = daily.collect();
+        let windows = self.log.used(now);
+        let all = windows.map(|(limit, used)| (Limit::Window(limit), used));
+        let all = all.chain(daily);
+        all.map(|(limit, used)| (limit, u64::try_from(used).unwrap_or(u64::MAX)))
+            .collect()
     }
 }

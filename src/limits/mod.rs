@@ -3,26 +3,38 @@
 //! A budget counts what leaves for a provider, in sliding windows, in calendar days and at a time. An
 //! acquire takes of every budget that matches, or of none. A window holds strictly: no stretch of time of
 //! its length sees more than its limit arrive at the provider, however sends are bunched and however
-//! long it takes from a grant to its send (`log` has the argument).
+//! long it takes from a grant to its send (`log` has the argument); neither does a day. Tokens hold as they
+//! were reserved: what a send takes on top is known too late, and counts from when it is known.
+//!
+//! `acquire` grants, or says what stands in the way; `forecast` says for how long at least. `lease` is what
+//! becomes of a grant. A `budget` is its `log`, its `calendar`, the `rest` its provider asked for, and how
+//! many of its sends run.
 //!
 //! Time comes in as a number, calendar days come in named; nothing here reads a clock.
 
 mod acquire;
 mod budget;
+mod calendar;
 mod desk;
 mod fairness;
+mod forecast;
 pub mod headers;
+mod lease;
 mod log;
+mod rest;
 mod settings;
+mod tally;
 pub mod tokens;
 mod weights;
 
-pub use acquire::{Account, Ahead, BudgetId, Denied, LeaseId, Limits};
+pub use acquire::{BudgetId, Denied, Limits};
 pub use budget::{Full, Limit};
 pub use desk::{
     Asked, Choice, Counts, Desk, Event, GRANTS_A_LOOK, Obstacle, Outlook, Pace, TOLD_A_LOOK,
 };
 pub use fairness::{Line, REMEMBERED, Ticket};
+pub use forecast::Ahead;
+pub use lease::{Account, LeaseId};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
 pub use weights::Weights;
 

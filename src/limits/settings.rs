@@ -54,6 +54,17 @@ pub enum Refund {
     All,
 }
 
+impl Refund {
+    /// Whether what was not used of `measure` comes back.
+    pub(super) fn gives_back(self, measure: Measure) -> bool {
+        match measure {
+            Measure::Requests => false,
+            Measure::InputTokens => self != Refund::Never,
+            Measure::OutputTokens => self == Refund::All,
+        }
+    }
+}
+
 /// A rate limit shared by generations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -11,18 +11,7 @@ pub struct Weights {
     pub output_tokens: u64,
 }
 
-/// The most tokens that one send is taken for, so that no sum overflows. Fixed.
-const MAX_TOKENS: u64 = 1 << 40;
-
 impl Weights {
-    /// Bounded: no window has room for more.
-    pub(super) fn bounded(self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.min(MAX_TOKENS),
-            output_tokens: self.output_tokens.min(MAX_TOKENS),
-        }
-    }
-
     /// How much of `measure`.
     pub fn of(&self, measure: Measure) -> u64 {
         match measure {
@@ -34,24 +23,17 @@ impl Weights {
 
     /// What stays counted of this reservation when `actual` was used.
     pub(super) fn after_refund(&self, actual: Weights, refund: Refund) -> Weights {
-        let lower = |reserved: u64, used: u64, refunded: bool| {
-            if refunded {
+        let kept = |measure| {
+            let (reserved, used) = (self.of(measure), actual.of(measure));
+            if refund.gives_back(measure) {
                 reserved.min(used)
             } else {
                 reserved
             }
         };
         Weights {
-            input_tokens: lower(
-                self.input_tokens,
-                actual.input_tokens,
-                refund != Refund::Never,
-            ),
-            output_tokens: lower(
-                self.output_tokens,
-                actual.output_tokens,
-                refund == Refund::All,
-            ),
+            input_tokens: kept(Measure::InputTokens),
+            output_tokens: kept(Measure::OutputTokens),
         }
     }
 

@@ -8,7 +8,11 @@
 //! | context_overflow | the next only, if its window is known to be larger |
 //! | content_filtered, invalid_request, malformed_output, too_large, unclassified | nowhere |
 
+mod denial;
+
 use std::sync::Arc;
+
+pub use denial::Denial;
 
 use super::{
     Time, circuit,
@@ -112,15 +116,6 @@ pub struct Tried {
     denied: Option<Box<Denial>>,
 }
 
-/// A budget has no room for an attempt in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
-    /// When it has; never, where that is not known.
-    pub until: Option<Time>,
-    /// As the generation's verdict, if there is no other.
-    pub failure: Failure,
-}
-
 /// Where the next attempt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
@@ -201,30 +196,6 @@ impl Itinerary {
         if let Some(tried) = self.tried.get_mut(target) {
             tried.denied = None;
         }
-    }
-
-    /// A budget holds `target` back: this generation does not go there before it has room, nor before
-    /// `returns`, when another of its credentials can be used; without either, never again.
-    pub fn deny(&mut self, target: usize, denial: Denial, returns: Option<Time>) {
-        let Some(tried) = self.tried.get_mut(target) else {
-            return;
-        };
-        match [denial.until, returns].into_iter().flatten().min() {
-            Some(until) => {
-                tried.hold = Hold {
-                    until,
-                    supplied: true,
-                };
-            }
-            None => tried.excluded = true,
-        }
-        tried.denied = Some(Box::new(denial));
-    }
-
-    /// The denial that is over first.
-    pub fn soonest_denial(&self) -> Option<&Denial> {
-        let denials = self.tried.iter().filter_map(|t| t.denied.as_deref());
-        denials.min_by_key(|denial| (denial.until.is_none(), denial.until))
     }
 
     /// The current target failed; this generation does not return before `hold` ends.

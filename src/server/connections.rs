@@ -18,7 +18,6 @@ use tokio::{
     time::Sleep,
 };
 use tokio_stream::Stream;
-use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use crate::{
     config::Listen,
@@ -173,14 +172,6 @@ impl Connection {
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(length)));
         ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
-
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
     }
 }
 

@@ -4,10 +4,12 @@
 //! nothing about recovery.
 
 pub mod admin;
+mod admission;
 mod connections;
 mod deadline;
 mod http;
 mod options;
+mod paced;
 pub mod public;
 mod readiness;
 mod refusal;
@@ -21,10 +23,10 @@ mod targets;
 use std::{sync::Arc, time::Duration};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_stream::Stream;
+use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::Connected;
 
+use self::{admission::Admission, paced::Paced};
 pub use readiness::{Readiness, State};
 pub use rpc::Rpc;
 pub use service::{Grpc, Service};
@@ -84,6 +86,7 @@ impl Server {
         ));
         let registry = Registry::new(Arc::clone(&environment), config.limits.retention);
         let service = Service {
+            admission: Admission::new(clock, &config.listen.admission),
             config,
             environment,
             registry: Arc::new(registry),
@@ -106,7 +109,7 @@ impl Server {
     ) -> Result<(), tonic::transport::Error>
     where
         S: Stream<Item = Result<IO, E>> + Send,
-        IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let listen = &self.service.config.listen;
@@ -117,6 +120,11 @@ impl Server {
             .max_encoding_message_size(4 << 20);
         let reflection = listen.reflection.then(reflection).flatten();
         let keepalive = |length: Duration| (!length.is_zero()).then_some(length);
+        let admission = &self.service.admission;
+        let incoming = incoming.map(|io| {
+            let streams = admission.connection();
+            io.map(|io| Paced { io, streams })
+        });
         let drained = CancellationToken::new();
         let serving = tonic::transport::Server::builder()
             .max_concurrent_streams(listen.max_streams_per_connection)

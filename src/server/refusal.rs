@@ -1,6 +1,9 @@
 //! Why an RPC is refused before `accepted`: no generation starts, one `Failed` and a status go out.
 
+use std::time::Duration;
+
 use tonic::{Code, Status};
+use tonic_types::{QuotaViolation, StatusExt};
 
 use super::status;
 use crate::{
@@ -17,6 +20,15 @@ pub struct Refusal {
     class: Class,
     message: String,
     ledger: Box<Ledger>,
+    pace: Option<Box<Pace>>,
+}
+
+/// What a client that is too fast is told.
+#[derive(Debug)]
+struct Pace {
+    subject: String,
+    /// When to come back.
+    wait: Duration,
 }
 
 impl Refusal {
@@ -58,6 +70,19 @@ impl Refusal {
         )
     }
 
+    /// `subject` opens streams faster than the listener admits; in `wait` it can again.
+    pub fn too_fast(
+        subject: impl Into<String>,
+        message: impl Into<String>,
+        wait: Duration,
+    ) -> Self {
+        let subject = subject.into();
+        Self {
+            pace: Some(Box::new(Pace { subject, wait })),
+            ..Self::of_class(Class::RateLimited, message)
+        }
+    }
+
     /// A refusal with the code of its class.
     pub fn of_class(class: Class, message: impl Into<String>) -> Self {
         Self::new(status::code(class), class, message)
@@ -69,6 +94,7 @@ impl Refusal {
             class,
             message: message.into(),
             ledger: Box::default(),
+            pace: None,
         }
     }
 
@@ -86,7 +112,7 @@ impl Refusal {
     /// The one frame and the status.
     pub fn into_frame_and_status(self) -> (GenerateResponse, Status) {
         let failed = self.failed();
-        let status = status::of_refused(self.code, &failed);
+        let status = self.status(&failed);
         (
             GenerateResponse {
                 sequence: 1,
@@ -98,7 +124,17 @@ impl Refusal {
 
     /// The status alone, for a unary call.
     pub fn into_status(self) -> Status {
-        status::of_refused(self.code, &self.failed())
+        self.status(&self.failed())
+    }
+
+    fn status(&self, failed: &Failed) -> Status {
+        let status = status::of_refused(self.code, failed);
+        let Some(pace) = &self.pace else {
+            return status;
+        };
+        let mut details = status.get_error_details();
+        details.set_quota_failure(vec![QuotaViolation::new(&pace.subject, status.message())]);
+        Status::with_error_details(status.code(), status.message(), details)
     }
 
     fn failed(&self) -> Failed {
@@ -106,11 +142,15 @@ impl Refusal {
             Class::InvalidRequest | Class::Deadline => Origin::Client,
             _ => Origin::Us,
         };
-        let failure = Failure::new(self.class, origin, Stage::Admission, self.message.as_str());
+        let failure = Failure {
+            wait: self.pace.as_ref().map(|pace| pace.wait),
+            ..Failure::new(self.class, origin, Stage::Admission, self.message.as_str())
+        };
         let stopped_by = match self.class {
             Class::Draining => StoppedBy::Drain,
             Class::InvalidRequest => StoppedBy::Client,
             Class::Deadline => StoppedBy::Deadline,
+            Class::RateLimited => StoppedBy::Limiter,
             _ => StoppedBy::NotRetryable,
         };
         Failed {

@@ -66,16 +66,17 @@ enum State {
 }
 
 impl Rpc {
-    /// Reads the first frame and opens the RPC.
+    /// Reads the first frame and opens the RPC, if its connection is admitted.
     pub(super) fn new(
         service: Arc<Service>,
         inbound: Streaming<GenerateRequest>,
+        admitted: Result<(), Refusal>,
         caller_deadline: Option<Time>,
         span: RpcSpan,
     ) -> Self {
         let alive = Guard::new(&service.environment.telemetry.gauges().grpc_streams);
         let parent = span.context();
-        let opening = service.open(inbound, caller_deadline, parent);
+        let opening = service.open(inbound, admitted, caller_deadline, parent);
         Self {
             state: State::Opening(Box::pin(opening)),
             last_sequence: 0,

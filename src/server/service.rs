@@ -6,6 +6,7 @@ use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{
+    admission::{Admission, Streams},
     deadline,
     refusal::Refusal,
     rpc::{self, Attached, Reader, Rpc},
@@ -20,7 +21,7 @@ use crate::{
     },
     recovery::{self, Event, Next, Time},
     session::{self, Environment, Polled, Registry, RequestKey, Session, StartOutcome},
-    telemetry::{self, GenerationObserver, Guard, RpcSpan, SpanContext},
+    telemetry::{self, GenerationObserver, Guard, Pace, RpcSpan, SpanContext},
     verdict::Class,
 };
 
@@ -35,6 +36,7 @@ const COMPLETE: &str = "redrive.v1.GenerationService/Complete";
 
 /// What the RPCs work with.
 pub struct Service {
+    pub(super) admission: Admission,
     pub(super) config: Arc<Config>,
     pub(super) environment: Arc<Environment>,
     pub(super) registry: Arc<Registry>,
@@ -52,13 +54,15 @@ impl GenerationService for Grpc {
         &self,
         request: Request<Streaming<GenerateRequest>>,
     ) -> Result<Response<Rpc>, Status> {
-        let (metadata, _, inbound) = request.into_parts();
+        let (metadata, extensions, inbound) = request.into_parts();
+        let admitted = self.0.admitted(&extensions);
         let telemetry = &self.0.environment.telemetry;
         let span = RpcSpan::start(telemetry, metadata.as_ref(), GENERATE);
         let caller_deadline = self.0.caller_deadline(metadata.as_ref());
         Ok(Response::new(Rpc::new(
             Arc::clone(&self.0),
             inbound,
+            admitted,
             caller_deadline,
             span,
         )))
@@ -68,14 +72,15 @@ impl GenerationService for Grpc {
         &self,
         request: Request<CompleteRequest>,
     ) -> Result<Response<CompleteResponse>, Status> {
-        let (metadata, _, CompleteRequest { start }) = request.into_parts();
+        let (metadata, extensions, CompleteRequest { start }) = request.into_parts();
+        let admitted = self.0.admitted(&extensions);
         let telemetry = &self.0.environment.telemetry;
         let _alive = Guard::new(&telemetry.gauges().grpc_streams);
         let span = RpcSpan::start(telemetry, metadata.as_ref(), COMPLETE);
         let caller_deadline = self.0.caller_deadline(metadata.as_ref());
         let result = self
             .0
-            .complete(start, caller_deadline, span.context())
+            .complete(start, admitted, caller_deadline, span.context())
             .await;
         span.end(result.as_ref().err().map_or(tonic::Code::Ok, Status::code));
         result.map(Response::new)
@@ -88,13 +93,23 @@ impl Service {
         Some(self.environment.clock.now() + timeout.saturating_sub(deadline::MARGIN))
     }
 
+    /// Whether the connection of a call may open one more stream.
+    fn admitted(&self, extensions: &http::Extensions) -> Result<(), Refusal> {
+        let streams = extensions.get::<Streams>();
+        let admitted = streams.map_or(Ok(()), Streams::open);
+        let telemetry = &self.environment.telemetry;
+        admitted.inspect_err(|_| telemetry.stream_refused(Pace::Connection))
+    }
+
     /// From the first frame to an attached session.
     pub(super) async fn open(
         self: Arc<Self>,
         mut inbound: Streaming<GenerateRequest>,
+        admitted: Result<(), Refusal>,
         caller_deadline: Option<Time>,
         parent: SpanContext,
     ) -> Result<Attached, Refusal> {
+        admitted?;
         let first = tokio::time::timeout(FIRST_FRAME, inbound.message()).await;
         let first = first
             .map_err(|_| Refusal::of_class(Class::Deadline, "no first frame came within 10 s"))?;
@@ -140,6 +155,11 @@ impl Service {
             let message = "transcripts fill limits.max_total_bytes; no new generations";
             return Err(Refusal::of_class(Class::TooLarge, message));
         }
+        start::check_plain_fields(&start)?;
+        let telemetry = &self.environment.telemetry;
+        self.admission
+            .start(&start.labels)
+            .inspect_err(|_| telemetry.stream_refused(Pace::Label))?;
         let id = uuid::Uuid::now_v7();
         let prepared = start::prepare(
             &self.config,
@@ -214,9 +234,11 @@ impl Service {
     async fn complete(
         self: &Arc<Self>,
         start: Option<Start>,
+        admitted: Result<(), Refusal>,
         caller_deadline: Option<Time>,
         parent: SpanContext,
     ) -> Result<CompleteResponse, Status> {
+        admitted.map_err(Refusal::into_status)?;
         let attached = self.open_complete(start, caller_deadline, &parent)?;
         let session = Arc::clone(&attached.session);
         let mut whole = Committed::default();

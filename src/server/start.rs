@@ -64,13 +64,12 @@ pub struct Circumstances<'a> {
     pub seed: u64,
 }
 
-/// Checks `start` and writes its requests.
+/// Checks the rest of `start`, and writes its requests.
 pub fn prepare(
     config: &Config,
     start: &Start,
     circumstances: Circumstances<'_>,
 ) -> Result<Prepared, Refusal> {
-    check_plain_fields(start)?;
     let route = find_route(config, &start.route)?;
     let delivery = delivery(start)?;
     let tightened = Tightened::new(route, start.recovery.as_ref())?;
@@ -147,7 +146,8 @@ fn body_hash(start: &mut Start) -> u64 {
     hasher.finish()
 }
 
-fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
+/// Checks what needs no route: the sizes of ids, names and labels, and fields of a later version.
+pub fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
     for (field, value, max) in [
         ("start.request_id", &start.request_id, MAX_ID_BYTES),
         ("start.scope", &start.scope, MAX_ID_BYTES),

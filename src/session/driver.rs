@@ -45,7 +45,7 @@ pub(super) struct Driver {
     commands: VecDeque<Command>,
     /// Boxed: it is there for a moment only.
     reservation: Option<Box<Reservation>>,
-    held: Option<Held>,
+    held: Option<Box<Held>>,
     pub(super) running: Option<Running>,
     sleep: Pin<Box<Sleep>>,
     /// For when `sleep` is set.
@@ -267,7 +267,7 @@ impl Driver {
             Progress::Held(held) => {
                 let credential = held.credential;
                 self.reservation = None;
-                self.held = Some(held);
+                self.held = Some(Box::new(held));
                 Event::Reserved { credential }
             }
             Progress::Waiting(wait) => Event::Waiting(wait),

@@ -41,6 +41,28 @@ impl Outcome {
     }
 }
 
+/// Which pace of new streams a client was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Its connection's.
+    Connection,
+    /// That of its value of a label.
+    Label,
+}
+
+impl Pace {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Connection, Self::Label];
+
+    /// Its name in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Label => "label",
+        }
+    }
+}
+
 /// The `verdict` label of an attempt: its class, or `accepted` without one.
 pub(super) fn verdict(class: Option<Class>) -> &'static str {
     class.map_or("accepted", class::label)

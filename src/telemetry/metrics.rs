@@ -8,6 +8,7 @@
 //! | `redrive_generations_total` | counter | `outcome`: committed, failed, cancelled |
 //! | `redrive_sends_total` | counter | `target`: `provider/model` of the configuration, `provider/_OTHER`, `_OTHER` · `verdict`: accepted or a class of the contract in snake_case |
 //! | `redrive_tokens_total` | counter | output tokens; `disposition`: committed, void |
+//! | `redrive_streams_refused_total` | counter | `pace`: connection, label |
 //! | `redrive_unknown_events_total` | counter | `target` |
 //! | `redrive_generations_active` | gauge | |
 //! | `redrive_time_to_first_token_seconds` | histogram | |
@@ -25,7 +26,7 @@ use prometheus::{Registry, TextEncoder};
 
 use super::{
     gauges::{Gauge, Gauges},
-    labels::{Outcome, TargetNames, verdict},
+    labels::{Outcome, Pace, TargetNames, verdict},
 };
 use crate::verdict::class::Class;
 
@@ -41,6 +42,7 @@ pub(super) struct Metrics {
     generations: Counter<u64>,
     sends: Counter<u64>,
     tokens: Counter<u64>,
+    streams_refused: Counter<u64>,
     unknown_events: Counter<u64>,
     time_to_first_token: Histogram<f64>,
     recovery_time: Histogram<f64>,
@@ -86,6 +88,10 @@ impl Metrics {
                 .u64_counter("redrive.tokens")
                 .with_description("Output tokens of ended generations, committed or void")
                 .build(),
+            streams_refused: meter
+                .u64_counter("redrive.streams_refused")
+                .with_description("Streams that clients opened faster than the listener admits")
+                .build(),
             unknown_events: meter
                 .u64_counter("redrive.unknown_events")
                 .with_description("Events and blocks of providers that were passed over, by target")
@@ -128,6 +134,11 @@ impl Metrics {
         self.tokens.add(void, &[disposition("void")]);
     }
 
+    /// A client opened a stream faster than `pace` admits.
+    pub(super) fn stream_refused(&self, pace: Pace) {
+        self.streams_refused.add(1, &[pace_label(pace)]);
+    }
+
     /// A provider sent an event or a block that is not known.
     pub(super) fn unknown_event(&self, target: &str) {
         let label = KeyValue::new("target", self.targets.label(target));
@@ -162,12 +173,19 @@ impl Metrics {
         for outcome in Outcome::ALL {
             self.generations.add(0, &[outcome_label(outcome)]);
         }
+        for pace in Pace::ALL {
+            self.streams_refused.add(0, &[pace_label(pace)]);
+        }
         self.tokens(0, 0);
     }
 }
 
 fn outcome_label(outcome: Outcome) -> KeyValue {
     KeyValue::new("outcome", outcome.label())
+}
+
+fn pace_label(pace: Pace) -> KeyValue {
+    KeyValue::new("pace", pace.label())
 }
 
 fn disposition(value: &'static str) -> KeyValue {

@@ -27,7 +27,7 @@ pub use self::{
     attempt::Attempt,
     gauges::{Gauge, Gauges, Guard},
     generation::{Generation, GenerationObserver},
-    labels::Outcome,
+    labels::{Outcome, Pace},
     rpc::RpcSpan,
 };
 /// Identifies a span, for parents and links.
@@ -105,6 +105,11 @@ impl Telemetry {
     /// The metrics as Prometheus text; nothing where they are off.
     pub fn render_metrics(&self) -> Option<String> {
         self.0.metrics.render()
+    }
+
+    /// A client opened a stream faster than `pace` admits.
+    pub fn stream_refused(&self, pace: Pace) {
+        self.0.metrics.stream_refused(pace);
     }
 
     /// Exports the spans that have ended, for at most 3 s, and records none afterwards. Safe to call

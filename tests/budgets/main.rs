@@ -7,7 +7,11 @@
     clippy::disallowed_methods
 )]
 
+mod bounded;
+mod dropped;
 mod fair;
 mod pace;
+mod rests;
 mod support;
+mod threads;
 mod waits;

@@ -1,6 +1,12 @@
 //! Who waits is woken in time, and is told what for.
 
-use redrive::{budgets::*, proto::waiting::Reason};
+use jiff::tz::TimeZone;
+use redrive::{
+    budgets::*,
+    clock::Clock,
+    limits::{DailyLimit, Measure},
+    proto::waiting::Reason,
+};
 use tokio::time::Instant;
 
 use crate::support::*;
@@ -43,6 +49,35 @@ async fn the_end_of_a_send_lets_the_next_go_at_once() {
         poll(&mut second),
         std::task::Poll::Ready(Answer::Granted { .. })
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_of_a_day_opens_at_midnight_in_its_zone() {
+    let mut daily = budget("b");
+    daily.zone = TimeZone::get("Pacific/Kiritimati").unwrap();
+    let measure = Measure::Requests;
+    daily.settings.daily.push(DailyLimit { measure, limit: 2 });
+    let clock = Clock::start();
+    let now = jiff::Timestamp::try_from(clock.wall_now()).unwrap();
+    let now = now.to_zoned(daily.zone.clone());
+    let midnight = now.tomorrow().unwrap().start_of_day().unwrap();
+    let left = midnight.timestamp().duration_since(now.timestamp());
+    let budgets = Budgets::new(clock, [daily]);
+    for _ in 0..2 {
+        drop(sent(&budgets, through(&[0])));
+    }
+    let (mut asking, wait) = waits(&budgets, through(&[0]));
+    assert_eq!(wait.limit, "requests: 2 a day");
+    let before = Instant::now();
+    let lease = lease(&mut asking).await;
+    // The keeper of time wakes by the millisecond.
+    let over = before
+        .elapsed()
+        .as_micros()
+        .abs_diff(left.as_micros().unsigned_abs());
+    assert!(over <= 2_000, "{over}");
+    assert!(lease.permit().unwrap().leave());
+    assert_eq!(budgets.status()[0].limits[0].used, 1);
 }
 
 #[tokio::test(start_paused = true)]

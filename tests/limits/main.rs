@@ -3,7 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod arrivals;
+mod counting;
 mod forecast;
 mod hand_over;
+mod hostile;
+mod life;
+mod memory;
+mod oracle;
 mod random;
+mod rests;
+mod sooner;
 mod support;

@@ -10,6 +10,7 @@
 )]
 
 mod across;
+mod admission;
 mod anthropic;
 mod budgets;
 mod budgets_ends;

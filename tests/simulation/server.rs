@@ -57,6 +57,8 @@ fn server_keeps_its_promises_whatever_its_clients_and_providers_do() {
             "Failed(ClientTooSlow)",
             "Failed(Draining)",
             "Failed(Deadline)",
+            "held back by a budget",
+            "stopped by a budget",
             "Failed(MalformedOutput)",
         ],
     );
@@ -134,6 +136,7 @@ async fn live(seed: u64) -> Played {
     // What was detached comes to its end too.
     time::sleep(ALL_OVER).await;
     account.check_sends();
+    account.check_limit();
     bench.finish().await;
     let mut story = account.story();
     for send in account.sends() {

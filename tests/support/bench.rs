@@ -32,7 +32,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{
     Status,
-    transport::{Channel, Endpoint, Uri, server::Connected},
+    transport::{Channel, Endpoint, Uri},
 };
 
 use super::{
@@ -290,12 +290,6 @@ fn pipe(
 pub struct Pipe {
     server: DuplexStream,
     _alive: Guard,
-}
-
-impl Connected for Pipe {
-    type ConnectInfo = ();
-
-    fn connect_info(&self) {}
 }
 
 impl AsyncRead for Pipe {

@@ -199,6 +199,8 @@ pub struct Received {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub at: Instant,
+    /// When it may have left.
+    pub sent_at: Option<Instant>,
     /// The door said that the request may have left.
     pub sent: bool,
     /// A response head was taken.
@@ -340,6 +342,7 @@ impl Upstream for Provider {
             headers: request.headers,
             body: request.body,
             at: Instant::now(),
+            sent_at: None,
             sent: false,
             answered: false,
             fate: Fate::Running,
@@ -415,7 +418,9 @@ impl Exchange for Played {
                     })
                 }
                 Some(Step::Sent) => {
-                    self.shared.received.lock().unwrap()[self.index].sent = true;
+                    let send = &mut self.shared.received.lock().unwrap()[self.index];
+                    send.sent = true;
+                    send.sent_at = Some(Instant::now());
                     Signal::Sent
                 }
                 Some(Step::Head(status, headers)) => {

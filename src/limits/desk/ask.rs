@@ -2,9 +2,8 @@
 
 use super::{Asked, Choice, Desk, Pace, Waiter, for_each_budget, serve::Shut};
 use crate::limits::{
-    BudgetId, Limit, Micros, Weights,
-    acquire::Denied,
-    fairness::{Key, Place, Ticket},
+    BudgetId, Denied, Limit, Micros, Weights,
+    fairness::{Place, Ticket},
 };
 
 impl<P: Pace> Desk<P> {
@@ -33,16 +32,16 @@ impl<P: Pace> Desk<P> {
         }
         let mut first_but_denied = Vec::new();
         for &(index, way) in &fits {
-            let Some(key) = self.goes_first(way, ticket) else {
+            if !self.goes_first(now, way, ticket) {
                 continue;
-            };
+            }
             let line = way.line();
             match self.take(now, way.budgets, weights, send_within) {
                 Ok(lease) => {
                     self.queue.charge(line, self.cost(line.domain, weights));
                     return Asked::Granted { way: index, lease };
                 }
-                Err(shut) => first_but_denied.push((index, key, shut)),
+                Err(shut) => first_but_denied.push((index, shut)),
             }
         }
         if fits.is_empty()
@@ -70,15 +69,24 @@ impl<P: Pace> Desk<P> {
         })
     }
 
-    /// Where a newcomer stands, if nobody who waits comes before it on any of the way's budgets.
-    fn goes_first(&self, way: &Choice<'_>, ticket: Ticket) -> Option<Key> {
+    /// Whether nobody who waits comes before a newcomer on any of the way's budgets.
+    fn goes_first(&self, now: Micros, way: &Choice<'_>, ticket: Ticket) -> bool {
+        if self.look.is_some_and(|look| look <= now) {
+            // The round was too long: not everybody who may go has gone.
+            return false;
+        }
         let line = way.line();
-        let key = self.queue.front(way.budgets, line, ticket)?;
-        let first = way.budgets.iter().all(|budget| {
-            self.holder(*budget)
-                .is_none_or(|holder| holder.domain == line.domain && key < holder.key)
-        });
-        first.then_some(key)
+        let Some(key) = self.queue.front(way.budgets, line, ticket) else {
+            return false;
+        };
+        way.budgets.iter().all(|budget| {
+            let Some(holder) = self.holder(*budget) else {
+                return true;
+            };
+            // Between domains the first to come goes first, and that is who holds it.
+            let before = self.queue.key(&holder.set, line.domain, holder.ticket);
+            before.is_some_and(|holder| key < holder)
+        })
     }
 
     /// Gives it a place in the lanes of all ways that have room.
@@ -89,7 +97,7 @@ impl<P: Pace> Desk<P> {
         weights: Weights,
         send_within: Micros,
         ticket: Ticket,
-        first_but_denied: &[(usize, Key, Vec<Shut>)],
+        first_but_denied: &[(usize, Vec<Shut>)],
     ) -> Asked {
         let full = |budget: &&BudgetId| {
             let counter = self.counters.get(**budget);
@@ -115,9 +123,9 @@ impl<P: Pace> Desk<P> {
             let outlook = self.outlook_of_set(now, way.budgets, weights, |_, _| Default::default());
             return Asked::QueueFull { budget, outlook };
         }
-        for (index, key, shut) in first_but_denied {
+        for (index, shut) in first_but_denied {
             if let Some((_, place)) = places.iter().find(|(other, _)| other == index) {
-                self.hold(place.domain, *key, shut);
+                self.hold(ticket, &place.set, shut);
             }
         }
         for_each_budget(&places, |budget| {

@@ -7,7 +7,8 @@
 //! - An ask is granted at once where nobody who waits comes first on any of its budgets; else it waits in
 //!   the lanes of all its ways, and goes by the first that opens.
 //! - The first of a lane that is denied holds every budget that denies it: nobody behind it gets any of
-//!   those, however little they ask for, so that what asks for much is not starved. Others go on.
+//!   those, however little they ask for, so that what asks for much is not starved. Others go on, also by
+//!   those of its budgets that are open: a full budget never makes an open one wait.
 //! - Waiting takes nothing. Whoever withdraws leaves nothing behind.
 //!
 //! # What it costs
@@ -20,14 +21,16 @@
 mod ask;
 mod outlook;
 mod serve;
+mod types;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use outlook::{Obstacle, Outlook};
+pub use types::{Asked, Choice, Counts, Event, Pace};
 
 use super::{
     BudgetId, Day, LeaseId, Limits, Measure, Micros, Settings, Weights,
-    fairness::{Key, Line, Place, Queue, Ticket},
+    fairness::{Place, Queue, SetKey, Ticket},
 };
 
 /// How many grants one look makes at most; what is left is looked at at once again.
@@ -35,97 +38,6 @@ pub const GRANTS_A_LOOK: usize = 256;
 
 /// How many waiters one look tells anew at most.
 pub const TOLD_A_LOOK: usize = 64;
-
-/// Spreads sends in time, beyond what limits ask for.
-pub trait Pace {
-    /// When the next send of `budget` keeps the pace: `now` or later.
-    fn next(&mut self, now: Micros, budget: BudgetId) -> Micros;
-
-    /// A send of `budget` was granted.
-    fn take(&mut self, now: Micros, budget: BudgetId);
-}
-
-/// No pace.
-impl Pace for () {
-    fn next(&mut self, now: Micros, _: BudgetId) -> Micros {
-        now
-    }
-
-    fn take(&mut self, _: Micros, _: BudgetId) {}
-}
-
-/// One way that what asks can go.
-#[derive(Clone, Copy, Debug)]
-pub struct Choice<'a> {
-    /// The budgets it takes part of, in the configuration's order.
-    pub budgets: &'a [BudgetId],
-    /// Whom it stands in line with; none: with all others of its first budget.
-    pub line: Option<Line<'a>>,
-}
-
-impl<'a> Choice<'a> {
-    fn line(&self) -> Line<'a> {
-        self.line.unwrap_or(Line {
-            domain: self.budgets.first().copied().unwrap_or_default(),
-            flow: "",
-            weight: 1,
-        })
-    }
-}
-
-/// The answer to an ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// It may be sent.
-    Granted {
-        /// Index of the way.
-        way: usize,
-        /// The right to send.
-        lease: LeaseId,
-    },
-    /// It waits.
-    Waits {
-        /// Names it from now on.
-        ticket: Ticket,
-        /// What for.
-        outlook: Outlook,
-    },
-    /// It fits none of its ways, ever. The last way's reason.
-    Never {
-        /// The budget that is too small.
-        budget: BudgetId,
-        /// Which of its limits.
-        limit: super::Limit,
-    },
-    /// Too many wait already for each of its ways. The last way's budget.
-    QueueFull {
-        /// Where it would have stood.
-        budget: BudgetId,
-        /// What it would have waited for.
-        outlook: Outlook,
-    },
-}
-
-/// What happened to somebody who waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// It may be sent, and waits no longer.
-    Granted {
-        /// Who.
-        ticket: Ticket,
-        /// Index of the way.
-        way: usize,
-        /// The right to send.
-        lease: LeaseId,
-    },
-    /// What it waits for has changed.
-    Told {
-        /// Who.
-        ticket: Ticket,
-        /// What for.
-        outlook: Outlook,
-    },
-}
 
 /// Who waits.
 #[derive(Debug)]
@@ -142,22 +54,12 @@ struct Waiter {
 }
 
 /// Who holds a budget: nobody behind it gets any of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Holder {
-    domain: BudgetId,
-    key: Key,
+    ticket: Ticket,
+    /// The set that it is the first of.
+    set: SetKey,
     obstacle: Obstacle,
-}
-
-/// What was decided about a budget.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Asks that were granted, at once or after a wait.
-    pub granted: u64,
-    /// Asks that had to wait.
-    pub waited: u64,
-    /// Asks that were refused: they never fit, or too many waited.
-    pub refused: u64,
 }
 
 /// A budget, as the queue sees it.
@@ -273,8 +175,7 @@ impl<P: Pace> Desk<P> {
         if self.remove(ticket).is_none() {
             return;
         }
-        let mut holders = self.counters.iter().filter_map(|counter| counter.holder);
-        if holders.any(|holder| holder.key.ticket() == ticket) {
+        if self.holds(ticket) {
             self.serve(now);
         }
     }
@@ -302,6 +203,11 @@ impl<P: Pace> Desk<P> {
     /// How many wait.
     pub fn waiting(&self) -> usize {
         self.waiters.len()
+    }
+
+    /// How many flows something is kept of.
+    pub fn flows(&self) -> usize {
+        self.queue.flows()
     }
 
     /// How many wait for a budget.

@@ -2,16 +2,16 @@
 
 use super::{Desk, Event, Pace};
 use crate::limits::{
-    BudgetId, Limit, Micros, Weights,
-    acquire::Ahead,
+    Ahead, BudgetId, Limit, Micros, Weights,
     fairness::{Place, Ticket},
 };
 
 /// What has moved by less is not told. One second.
 pub(super) const WORTH_TELLING: Micros = 1_000_000;
 
-/// How long after being told of a wait of unknown length it is looked at again. Five seconds.
-const LOOKED_AT_AGAIN: Micros = 5_000_000;
+/// How long after being told of a wait of unknown length it is looked at again. Half a
+/// minute: it only matters where others' sends decide.
+const LOOKED_AT_AGAIN: Micros = 30_000_000;
 
 /// What stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

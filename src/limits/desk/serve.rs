@@ -2,9 +2,8 @@
 
 use super::{Desk, Event, GRANTS_A_LOOK, Holder, Obstacle, Pace, outlook::Told};
 use crate::limits::{
-    BudgetId, Day, LeaseId, Micros, Weights,
-    acquire::Denied,
-    fairness::{Key, SetKey},
+    BudgetId, Day, Denied, LeaseId, Micros, Weights,
+    fairness::{SetKey, Ticket},
 };
 
 /// A budget that stands in the way.
@@ -26,33 +25,47 @@ impl<P: Pace> Desk<P> {
 
     /// Grants what can be granted, in order.
     pub(super) fn serve(&mut self, now: Micros) {
+        let mut left = GRANTS_A_LOOK;
+        while self.round(now, &mut left) {}
+    }
+
+    /// One round. Whether another is due: one who held a budget was granted by another of its ways.
+    fn round(&mut self, now: Micros, left: &mut usize) -> bool {
         if self.waiters.is_empty() {
-            return;
+            return false;
         }
         self.look = None;
         for counter in &mut self.counters {
             counter.holder = None;
         }
+        let mut released = false;
         let mut round = self.queue.round();
-        let mut granted = 0;
         while let Some((set, key)) = round.next(&self.queue) {
             if set.iter().any(|budget| self.holder(*budget).is_some()) {
                 continue;
             }
-            if granted == GRANTS_A_LOOK {
+            if *left == 0 {
                 self.look = Some(now);
-                return;
+                return false;
             }
-            if self.try_first(now, &set, key) {
-                granted += 1;
+            let ticket = key.ticket();
+            if self.try_first(now, &set, ticket) {
+                *left -= 1;
+                released |= self.holds(ticket);
                 round.again(&self.queue, &set);
             }
         }
+        released
+    }
+
+    /// Whether `ticket` holds a budget.
+    pub(super) fn holds(&self, ticket: Ticket) -> bool {
+        let mut holders = self.counters.iter().flat_map(|counter| &counter.holder);
+        holders.any(|holder| holder.ticket == ticket)
     }
 
     /// Grants the first of a set, or lets it hold what denies it.
-    fn try_first(&mut self, now: Micros, set: &SetKey, key: Key) -> bool {
-        let ticket = key.ticket();
+    fn try_first(&mut self, now: Micros, set: &SetKey, ticket: Ticket) -> bool {
         let Some(waiter) = self.waiters.get(&ticket) else {
             return false;
         };
@@ -69,23 +82,23 @@ impl<P: Pace> Desk<P> {
                 true
             }
             Err(shut) => {
-                self.hold(place.domain, key, &shut);
+                self.hold(ticket, set, &shut);
                 self.reconsider(now, ticket, Told::IfOther);
                 false
             }
         }
     }
 
-    /// `key` holds every budget that denies it.
-    pub(super) fn hold(&mut self, domain: BudgetId, key: Key, shut: &[Shut]) {
+    /// `ticket`, the first of `set`, holds every budget that denies it.
+    pub(super) fn hold(&mut self, ticket: Ticket, set: &SetKey, shut: &[Shut]) {
         for shut in shut {
             if let Some(until) = shut.until {
                 self.look = Some(self.look.map_or(until, |look| look.min(until)));
             }
             if let Some(counter) = self.counters.get_mut(shut.budget) {
                 counter.holder = Some(Holder {
-                    domain,
-                    key,
+                    ticket,
+                    set: SetKey::clone(set),
                     obstacle: shut.obstacle,
                 });
             }

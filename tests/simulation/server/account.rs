@@ -214,7 +214,32 @@ impl Account {
         let mut said = said.get(&client).into_iter().flatten();
         let known = said.any(|said| said.wait.is_some_and(|(wait, _)| wait == told));
         let ours = verdict.class() == Class::NoTarget;
-        assert!(ours || known, "promise 9: a wait that nobody asked for");
+        let budgets = verdict.budget == "b" && self.house.limit.is_some();
+        assert!(
+            ours || known || budgets,
+            "promise 9: a wait that nobody asked for"
+        );
+    }
+
+    /// Promise 12: no window holds more than the limit, and no moment.
+    pub fn check_limit(&self) {
+        let Some((limit, window, at_a_time)) = self.house.limit else {
+            return;
+        };
+        let sends = self.sends();
+        let mut sent: Vec<_> = sends
+            .iter()
+            .filter(|send| send.provider == "a")
+            .filter_map(|send| Some((send.sent_at?, send.ended_at?)))
+            .collect();
+        sent.sort();
+        for pair in sent.windows(limit + 1) {
+            assert!(pair[limit].0 - pair[0].0 >= window, "promise 12: a window");
+        }
+        for (at, _) in &sent {
+            let others = sent.iter().filter(|(from, to)| from <= at && at < to);
+            assert!(others.count() <= at_a_time, "promise 12: at a time");
+        }
     }
 
     /// Promises 9 and 10, of all sends together.

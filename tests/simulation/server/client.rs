@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use redrive::proto::{
     Committed, CompleteRequest, Delivery, GenerateResponse, Part, RecoveryOptions, Start,
-    delta::Content, generate_response::Frame, generation_service_client::GenerationServiceClient,
-    part,
+    StoppedBy, delta::Content, generate_response::Frame,
+    generation_service_client::GenerationServiceClient, part,
 };
 use tokio::time;
 use tokio_util::sync::CancellationToken;
@@ -243,8 +243,11 @@ impl Client {
                 }
             }
             Frame::Waiting(waiting) => {
+                if !waiting.budget.is_empty() {
+                    self.account.reach("held back by a budget");
+                }
                 assert!(
-                    length(waiting.expected) <= view.deadline,
+                    waiting.expected.is_none() || length(waiting.expected) <= view.deadline,
                     "promise 9: a wait that does not fit the deadline"
                 );
                 self.account.reach("waiting");
@@ -287,6 +290,9 @@ impl Client {
                 self.account.check_wait(self.number, failed);
                 self.account.is_over(self.number);
                 let class = failed.verdict.as_ref().unwrap().class();
+                if failed.stopped_by() == StoppedBy::Limiter {
+                    self.account.reach("stopped by a budget");
+                }
                 self.account.reach(name(class));
             }
         }

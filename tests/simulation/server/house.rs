@@ -15,6 +15,8 @@ pub struct House {
     /// The shortest silence that is a stall, and the longest that may pass with keepalives alone.
     pub stall: Duration,
     pub no_progress: Duration,
+    /// Of provider `a`: so many sends in so long, and so many at a time.
+    pub limit: Option<(usize, Duration, usize)>,
 }
 
 impl House {
@@ -53,13 +55,25 @@ impl House {
         } else {
             "{tail: 2s}"
         };
+        let limit = dice.chance(40).then(|| {
+            let window = secs(dice.pick(&[1, 10, 60, 700]));
+            (dice.pick(&[1, 2, 5]), window, dice.pick(&[1, 3]))
+        });
+        let budgets = limit.map_or_else(String::new, |(sends, window, at_a_time)| {
+            format!(
+                "budgets:\n  - {{name: b, match: {{provider: a}}, concurrent: {at_a_time}, \
+                 max_waiting: {}, requests: [{{limit: {sends}, window: {}s}}]}}\n",
+                dice.pick(&[1, 100]),
+                window.as_secs()
+            )
+        });
         let config = format!(
             "providers:\n{providers}routes:\n  default:\n    targets: [{}]\n    timers: {timers}\n    \
              client_idle: {}s\n    max_message_bytes: {}\n    \
              recovery: {{max_attempts: {max_attempts}, deadline: {}s, patience: {}s, \
              backoff: {{base: {backoff}ms, jitter: 0}}}}\n\
              retry_budget: {{floor: {}}}\nlimits: {{retention: {}s, max_total_bytes: {}}}\n\
-             drain: {{grace: {}s}}\n",
+             drain: {{grace: {}s}}\n{budgets}",
             targets.join(", "),
             dice.pick(&[0, 7, 120, 120]),
             dice.pick(&["8MiB", "8MiB", "8MiB", "2KiB"]),
@@ -77,6 +91,7 @@ impl House {
             backoff: Duration::from_millis(backoff),
             stall: if is_quick { secs(5) } else { secs(45) },
             no_progress: if is_quick { secs(30) } else { secs(300) },
+            limit,
         }
     }
 }

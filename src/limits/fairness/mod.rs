@@ -18,13 +18,20 @@
 //! [`REMEMBERED`] flows that are ahead of its clock, so that one which asks again after each grant is
 //! not always new.
 
+mod ahead;
+mod domain;
+mod round;
+
 use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use super::{BudgetId, acquire::Ahead, weights::Weights};
+use self::{
+    ahead::{minus, plus},
+    domain::Domain,
+};
+use super::{Ahead, BudgetId, Weights};
 
 /// Names a waiter; given in the order of asking, never twice.
 pub type Ticket = u64;
@@ -37,9 +44,6 @@ const FINE: Tag = 1024;
 
 /// How many flows without waiters a domain remembers.
 pub const REMEMBERED: usize = 1024;
-
-/// How many lanes are looked at to tell how much is ahead of one waiter.
-const LANES_LOOKED_AT: usize = 64;
 
 /// The budgets of a set, in the configuration's order.
 pub(super) type SetKey = Arc<[BudgetId]>;
@@ -81,23 +85,6 @@ impl Key {
     }
 }
 
-#[derive(Debug, Default)]
-struct Domain {
-    /// The tag that was served last.
-    clock: Tag,
-    flows: BTreeMap<Arc<str>, Flow>,
-    /// Flows in which nobody waits, and which are ahead of the clock.
-    idle: BTreeSet<(Tag, Arc<str>)>,
-    waiting: usize,
-}
-
-#[derive(Debug)]
-struct Flow {
-    start: Tag,
-    weight: u32,
-    sets: Vec<SetKey>,
-}
-
 #[derive(Debug)]
 struct Set {
     domain: BudgetId,
@@ -131,11 +118,19 @@ impl Queue {
             return None;
         }
         let domain = self.domains.get(&line.domain);
-        let tag = domain.map_or(0, |domain| {
-            let start = domain.flows.get(line.flow).map_or(0, |flow| flow.start);
-            start.max(domain.clock)
+        let tag = domain.map_or(0, |domain| match domain.flows.get(line.flow) {
+            Some(flow) if !flow.sets.is_empty() => flow.start,
+            Some(flow) => flow.start.max(domain.clock),
+            None => domain.clock,
         });
         Some(Key { tag, ticket })
+    }
+
+    /// Where `ticket`, the first of a lane of `set`, stands; `None` if that is in another domain.
+    pub(super) fn key(&self, set: &SetKey, domain: BudgetId, ticket: Ticket) -> Option<Key> {
+        let set = self.sets.get(set).filter(|set| set.domain == domain)?;
+        let mut order = set.order.iter().map(|(key, _)| *key);
+        order.find(|key| key.ticket == ticket)
     }
 
     /// `ticket` waits from now on, behind all others of its lane.
@@ -155,7 +150,9 @@ impl Queue {
         domain.waiting += 1;
         let clock = domain.clock;
         let (name, flow) = domain.flow(line);
-        flow.start = flow.start.max(clock);
+        if flow.sets.is_empty() {
+            flow.start = flow.start.max(clock);
+        }
         let set = self.sets.entry(SetKey::clone(&key)).or_insert_with(|| Set {
             domain: line.domain,
             order: BTreeSet::new(),
@@ -277,211 +274,14 @@ impl Queue {
         self.charge(line, place.cost);
     }
 
-    /// Begins a round over all sets, first come first.
-    pub(super) fn round(&self) -> Round {
-        let mut domains: BTreeMap<BudgetId, Fronts> = BTreeMap::new();
-        for (key, set) in &self.sets {
-            if let Some((front, _)) = set.order.first() {
-                let entry = Reverse((*front, SetKey::clone(key)));
-                domains.entry(set.domain).or_default().push(entry);
-            }
-        }
-        Round {
-            domains: domains.into_iter().collect(),
-        }
-    }
-
-    /// A lower bound of what is granted of `budget` before `ticket`.
-    pub(super) fn ahead(&self, place: &Place, ticket: Ticket, budget: BudgetId) -> Ahead {
-        let mut sum = Ahead::default();
-        let Some(domain) = self.domains.get(&place.domain) else {
-            return sum;
-        };
-        let lane = self.sets.get(&place.set).map(|set| &set.lanes);
-        let Some(lane) = lane.and_then(|lanes| lanes.get(&place.flow)) else {
-            return sum;
-        };
-        let Some(own) = domain.flows.get(&place.flow) else {
-            return sum;
-        };
-        sum = less(place.mark, lane.left);
-        let before = lane.entered.requests.saturating_sub(lane.left.requests);
-        // What its own flow has to be granted first, by the average of its lane.
-        let cost = Tag::from(lane.backlog) * Tag::from(sum.requests) / Tag::from(before.max(1));
-        let start = own.start.max(domain.clock) + cost * FINE / Tag::from(own.weight);
-        let mut looked_at = 0;
-        let sets = self.sets.values().zip(self.sets.keys());
-        for (set, key) in
-            sets.filter(|(set, key)| set.domain == place.domain && key.contains(&budget))
-        {
-            for (front, name) in &set.order {
-                looked_at += 1;
-                if front.tag > start || looked_at > LANES_LOOKED_AT {
-                    break;
-                }
-                let (Some(lane), Some(flow)) = (set.lanes.get(name), domain.flows.get(name)) else {
-                    continue;
-                };
-                if *name == place.flow {
-                    let all_before = lane.queue.last().is_some_and(|last| *last < ticket);
-                    if *key != place.set && all_before {
-                        sum = add(sum, less(lane.entered, lane.left), 1, 1);
-                    }
-                    continue;
-                }
-                let share = (start - front.tag) * Tag::from(flow.weight) / FINE;
-                let backlog = Tag::from(lane.backlog.max(1));
-                let inside = less(lane.entered, lane.left);
-                sum = add(sum, inside, share.min(backlog), backlog);
-            }
-        }
-        sum
+    /// How many flows something is kept of.
+    pub(super) fn flows(&self) -> usize {
+        let domains = self.domains.values();
+        domains.map(|domain| domain.flows.len()).sum()
     }
 
     /// Whether nobody waits, and nothing is kept of anybody.
     pub(super) fn is_empty(&self) -> bool {
         self.domains.is_empty() && self.sets.is_empty()
-    }
-}
-
-impl Domain {
-    fn flow(&mut self, line: Line<'_>) -> (Arc<str>, &mut Flow) {
-        let name = match self.flows.get_key_value(line.flow) {
-            Some((name, _)) => Arc::clone(name),
-            None => line.flow.into(),
-        };
-        let clock = self.clock;
-        let flow = self.flows.entry(Arc::clone(&name));
-        let flow = flow.or_insert_with(|| Flow {
-            start: clock,
-            weight: 1,
-            sets: Vec::new(),
-        });
-        flow.weight = line.weight.max(1);
-        if flow.sets.is_empty() {
-            self.idle.remove(&(flow.start, Arc::clone(&name)));
-        }
-        (name, flow)
-    }
-
-    /// Nobody of `flow` waits for `set` any more.
-    fn empty(&mut self, name: &Arc<str>, set: &SetKey) {
-        let Some(flow) = self.flows.get_mut(name) else {
-            return;
-        };
-        flow.sets.retain(|other| other != set);
-        if flow.sets.is_empty() {
-            let start = flow.start;
-            self.remember(Arc::clone(name), start);
-            self.forget();
-        }
-    }
-
-    fn remember(&mut self, name: Arc<str>, start: Tag) {
-        self.idle.insert((start, name));
-    }
-
-    /// Lets go of idle flows that the clock has caught up with, and of those nearest to it if there are
-    /// too many.
-    fn forget(&mut self) {
-        while let Some((start, _)) = self.idle.first()
-            && (*start <= self.clock || self.idle.len() > REMEMBERED)
-            && let Some((_, name)) = self.idle.pop_first()
-        {
-            self.flows.remove(&name);
-        }
-    }
-}
-
-/// The first of each set of a domain, lowest first.
-type Fronts = BinaryHeap<Reverse<(Key, SetKey)>>;
-
-/// A round over all sets. Grants made meanwhile only move tags on, so that what is at the front is looked
-/// at again and put back if it has moved.
-pub(super) struct Round {
-    domains: Vec<(BudgetId, Fronts)>,
-}
-
-impl Round {
-    /// The next set to look at, and who is its first. It comes again only after [`Round::again`].
-    pub(super) fn next(&mut self, queue: &Queue) -> Option<(SetKey, Key)> {
-        let mut best: Option<(Ticket, usize)> = None;
-        for (index, (_, heap)) in self.domains.iter_mut().enumerate() {
-            settle(heap, queue);
-            if let Some(Reverse((key, _))) = heap.peek()
-                && best.is_none_or(|(ticket, _)| key.ticket < ticket)
-            {
-                best = Some((key.ticket, index));
-            }
-        }
-        let (_, heap) = self.domains.get_mut(best?.1)?;
-        heap.pop().map(|Reverse((key, set))| (set, key))
-    }
-
-    /// A set that was granted one is to be looked at again.
-    pub(super) fn again(&mut self, queue: &Queue, key: &SetKey) {
-        let Some(set) = queue.sets.get(key) else {
-            return;
-        };
-        let domain = self.domains.iter_mut().find(|(id, _)| *id == set.domain);
-        if let (Some((_, heap)), Some((front, _))) = (domain, set.order.first()) {
-            heap.push(Reverse((*front, SetKey::clone(key))));
-        }
-    }
-}
-
-/// Brings the front of `heap` up to date.
-fn settle(heap: &mut Fronts, queue: &Queue) {
-    while let Some(Reverse((key, set))) = heap.peek() {
-        let front = queue.sets.get(set).and_then(|set| set.order.first());
-        let front = front.map(|(front, _)| *front);
-        if front == Some(*key) {
-            return;
-        }
-        let set = SetKey::clone(set);
-        heap.pop();
-        if let Some(front) = front {
-            heap.push(Reverse((front, set)));
-        }
-    }
-}
-
-fn plus(sum: Ahead, weights: Weights) -> Ahead {
-    let one = Ahead {
-        requests: 1,
-        tokens: weights,
-    };
-    add(sum, one, 1, 1)
-}
-
-fn minus(sum: Ahead, weights: Weights) -> Ahead {
-    let one = Ahead {
-        requests: 1,
-        tokens: weights,
-    };
-    less(sum, one)
-}
-
-/// `sum` and a part of `more`.
-fn add(sum: Ahead, more: Ahead, part: Tag, of: Tag) -> Ahead {
-    let part = |value: u64| u64::try_from(Tag::from(value) * part / of).unwrap_or(u64::MAX);
-    Ahead {
-        requests: sum.requests.saturating_add(part(more.requests)),
-        tokens: Weights {
-            input_tokens: (sum.tokens.input_tokens).saturating_add(part(more.tokens.input_tokens)),
-            output_tokens: (sum.tokens.output_tokens)
-                .saturating_add(part(more.tokens.output_tokens)),
-        },
-    }
-}
-
-fn less(sum: Ahead, gone: Ahead) -> Ahead {
-    let tokens = sum.tokens;
-    Ahead {
-        requests: sum.requests.saturating_sub(gone.requests),
-        tokens: Weights {
-            input_tokens: (tokens.input_tokens).saturating_sub(gone.tokens.input_tokens),
-            output_tokens: (tokens.output_tokens).saturating_sub(gone.tokens.output_tokens),
-        },
     }
 }

@@ -1,0 +1,109 @@
+//! What goes into the desk, and what comes out.
+
+use super::Outlook;
+use crate::limits::{
+    BudgetId, LeaseId, Limit, Micros,
+    fairness::{Line, Ticket},
+};
+
+/// Spreads sends in time, beyond what limits ask for.
+pub trait Pace {
+    /// When the next send of `budget` keeps the pace: `now` or later.
+    fn next(&mut self, now: Micros, budget: BudgetId) -> Micros;
+
+    /// A send of `budget` was granted.
+    fn take(&mut self, now: Micros, budget: BudgetId);
+}
+
+/// No pace.
+impl Pace for () {
+    fn next(&mut self, now: Micros, _: BudgetId) -> Micros {
+        now
+    }
+
+    fn take(&mut self, _: Micros, _: BudgetId) {}
+}
+
+/// One way that what asks can go.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<'a> {
+    /// The budgets it takes part of, in the configuration's order.
+    pub budgets: &'a [BudgetId],
+    /// Whom it stands in line with; none: with all others of its first budget.
+    pub line: Option<Line<'a>>,
+}
+
+impl<'a> Choice<'a> {
+    pub(super) fn line(&self) -> Line<'a> {
+        self.line.unwrap_or(Line {
+            domain: self.budgets.first().copied().unwrap_or_default(),
+            flow: "",
+            weight: 1,
+        })
+    }
+}
+
+/// The answer to an ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It may be sent.
+    Granted {
+        /// Index of the way.
+        way: usize,
+        /// The right to send.
+        lease: LeaseId,
+    },
+    /// It waits.
+    Waits {
+        /// Names it from now on.
+        ticket: Ticket,
+        /// What for.
+        outlook: Outlook,
+    },
+    /// It fits none of its ways, ever. The last way's reason.
+    Never {
+        /// The budget that is too small.
+        budget: BudgetId,
+        /// Which of its limits.
+        limit: Limit,
+    },
+    /// Too many wait already for each of its ways. The last way's budget.
+    QueueFull {
+        /// Where it would have stood.
+        budget: BudgetId,
+        /// What it would have waited for.
+        outlook: Outlook,
+    },
+}
+
+/// What happened to somebody who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It may be sent, and waits no longer.
+    Granted {
+        /// Who.
+        ticket: Ticket,
+        /// Index of the way.
+        way: usize,
+        /// The right to send.
+        lease: LeaseId,
+    },
+    /// What it waits for has changed.
+    Told {
+        /// Who.
+        ticket: Ticket,
+        /// What for.
+        outlook: Outlook,
+    },
+}
+
+/// What was decided about a budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Asks that were granted, at once or after a wait.
+    pub granted: u64,
+    /// Asks that had to wait.
+    pub waited: u64,
+    /// Asks that were refused: they never fit, or too many waited.
+    pub refused: u64,
+}
