@@ -30,8 +30,9 @@ fn a_saturated_limit_of_ten_seconds_is_used_to_98_percent() {
             wish: Wish {
                 tenant: "iron",
                 number: usize::try_from(number).unwrap(),
-                words: 3,
-                pace: Duration::from_millis(2),
+                // It lasts a second: a place that was free again only from its end would show.
+                words: 5,
+                pace: Duration::from_millis(200),
             },
             manner: Manner::Stays,
         });
