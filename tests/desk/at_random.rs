@@ -136,11 +136,12 @@ impl World {
                     prop_assert!(known.is_some(), "granted to nobody who waits");
                     let known = known.unwrap();
                     prop_assert!(way < known.sets.len());
-                    // First come, first served inside a flow.
-                    let before = self
-                        .waiting
-                        .range(..ticket)
-                        .find(|(_, other)| other.flow == known.flow && other.sets == known.sets);
+                    // First come, first served inside a flow, among those who can go that way.
+                    let before = self.waiting.range(..ticket).find(|(_, other)| {
+                        other.flow == known.flow
+                            && other.sets == known.sets
+                            && !never(&self.desk, &known.sets[way], other.weights)
+                    });
                     prop_assert!(before.is_none(), "{ticket} overtook {before:?}");
                     self.granted += 1;
                     self.held.push(lease);

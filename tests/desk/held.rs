@@ -19,11 +19,12 @@ fn nobody_overtakes_one_who_waits_for_the_same_budget() {
 
 #[test]
 fn what_opens_for_little_is_kept_for_the_first_who_asks_for_much() {
-    let mut desk = desk([budget(&[(Measure::InputTokens, 100, SECOND)])]);
+    let tokens = budget(&[(Measure::InputTokens, 100, SECOND)]);
+    let mut desk = desk([tokens, concurrent(9)]);
     sent(&mut desk, 0, plain(&[0]), input(60));
     sent(&mut desk, 100, plain(&[0]), input(30));
     let large = waits(&mut desk, 200, of("large", 1, &[0]), input(80));
-    let small = waits(&mut desk, 200, of("small", 1, &[0]), input(10));
+    let small = waits(&mut desk, 200, of("small", 1, &[0, 1]), input(10));
     desk.look(SECOND);
     assert_eq!(grants(&mut desk), []);
     desk.look(SECOND + 100);

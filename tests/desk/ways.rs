@@ -32,6 +32,22 @@ fn who_waits_goes_by_whichever_way_opens_first_and_leaves_the_other() {
 }
 
 #[test]
+fn who_goes_by_one_way_holds_nothing_on_another_any_more() {
+    let mut desk = desk([
+        budget(&[(Measure::InputTokens, 100, SECOND)]),
+        concurrent(1),
+    ]);
+    sent(&mut desk, 0, plain(&[0]), input(60));
+    let other = sent(&mut desk, 0, plain(&[1]), input(0));
+    let asked = desk.ask(0, &[plain(&[0]), plain(&[1])], input(80), WITHIN);
+    assert!(matches!(asked, Asked::Waits { .. }));
+    waits(&mut desk, 0, plain(&[0]), input(10));
+    desk.settle(1, other, Weights::default());
+    assert_eq!(grants(&mut desk).len(), 2);
+    assert!(desk.is_idle());
+}
+
+#[test]
 fn a_budget_of_two_ways_counts_its_waiter_once() {
     let mut desk = desk([concurrent(1), requests(1, SECOND), requests(1, SECOND)]);
     sent(&mut desk, 0, plain(&[0]), input(0));

@@ -30,10 +30,9 @@ impl Domain {
             Some((name, _)) => Arc::clone(name),
             None => line.flow.into(),
         };
-        let clock = self.clock;
         let flow = self.flows.entry(Arc::clone(&name));
         let flow = flow.or_insert_with(|| Flow {
-            start: clock,
+            start: 0,
             weight: 1,
             sets: Vec::new(),
         });
