@@ -323,7 +323,7 @@ fn tokens_that_arrive_within_a_window_stay_below_its_limit() {
         }
         Setup {
             budgets: "  - {name: main, match: {provider: p}, requests: [{limit: 40, window: \
-                      500ms}], output_tokens: [{limit: 200, window: 500ms}], concurrent: 30}\n"
+                      500ms}], output_tokens: [{limit: 200, window: 500ms}], concurrent: 30, refund: all}\n"
                 .into(),
             provider: HTTP1,
             connect: TEN_SECONDS,

@@ -22,7 +22,7 @@ budgets:
 /// Output of two answers in a minute.
 const TOKENS: &str = "\
 budgets:
-  - {name: tokens, match: {provider: a}, output_tokens: [{limit: 5000, window: 60s}]}
+  - {name: tokens, match: {provider: a}, output_tokens: [{limit: 5000, window: 60s}], refund: all}
 ";
 
 #[tokio::test(start_paused = true)]
@@ -205,7 +205,7 @@ routes:
     targets: [{provider: p, model: m}]
     recovery: {backoff: {jitter: 0}}
 budgets:
-  - {name: tokens, match: {provider: p}, output_tokens: [{limit: 5000, window: 60s}]}
+  - {name: tokens, match: {provider: p}, output_tokens: [{limit: 5000, window: 60s}], refund: all}
   - {name: requests, match: {provider: p}, requests: [{limit: 2, window: 60s}]}
 ",
     )
