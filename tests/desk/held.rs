@@ -33,6 +33,50 @@ fn what_opens_for_little_is_kept_for_the_first_who_asks_for_much() {
 }
 
 #[test]
+fn nobody_overtakes_inside_a_round() {
+    let tokens = budget(&[(Measure::InputTokens, 100, SECOND)]);
+    let mut desk = desk([tokens, concurrent(1)]);
+    let other = sent(&mut desk, 0, plain(&[1]), input(0));
+    sent(&mut desk, 0, plain(&[0]), input(60));
+    let large = waits(&mut desk, 0, of("large", 1, &[0]), input(80));
+    let small = waits(&mut desk, 0, of("small", 1, &[0, 1]), input(10));
+    // A round: the small one would fit now, but the large one comes first.
+    desk.settle(1, other, Weights::default());
+    assert_eq!(grants(&mut desk), []);
+    desk.look(SECOND);
+    let who: Vec<_> = grants(&mut desk).iter().map(|(who, _)| *who).collect();
+    assert_eq!(who, [large, small]);
+}
+
+#[test]
+fn nobody_overtakes_its_own_flow_where_that_has_come_first_meanwhile() {
+    let tokens = budget(&[(Measure::InputTokens, 100, SECOND)]);
+    let mut desk = desk([
+        requests(1_000, SECOND),
+        tokens,
+        concurrent(9),
+        concurrent(9),
+    ]);
+    sent(&mut desk, 0, plain(&[1]), input(60));
+    waits(&mut desk, 0, of("a", 1, &[0, 1]), input(80));
+    waits(&mut desk, 0, of("b", 1, &[0, 1, 2]), input(10));
+    // `a` gets something elsewhere: now it is the turn of `b`, but of its first.
+    granted(&mut desk, 0, of("a", 1, &[0, 3]), input(0));
+    waits(&mut desk, 0, of("b", 1, &[0, 1, 2]), input(10));
+}
+
+#[test]
+fn a_newcomer_finds_granted_who_may_go_by_now_also_before_the_look() {
+    let mut desk = desk([requests(2, SECOND)]);
+    sent(&mut desk, 0, plain(&[0]), input(0));
+    sent(&mut desk, 0, plain(&[0]), input(0));
+    let first = waits(&mut desk, 0, plain(&[0]), input(0));
+    granted(&mut desk, SECOND, plain(&[0]), input(0));
+    assert_eq!(grants(&mut desk)[0].0, first);
+    assert!(desk.is_idle());
+}
+
+#[test]
 fn what_asks_for_much_is_not_starved_by_a_stream_of_little() {
     let mut desk = desk([budget(&[(Measure::InputTokens, 100, SECOND)])]);
     for n in 0..10 {
