@@ -163,11 +163,10 @@ impl<P: Pace> Desk<P> {
         self.serve(now);
     }
 
-    /// See [`Limits::brake`]. Everybody who waits is told.
-    pub fn brake(&mut self, now: Micros, which: &[BudgetId], until: Micros) {
+    /// See [`Limits::brake`]. Everybody who waits is told. It opens nothing.
+    pub fn brake(&mut self, which: &[BudgetId], until: Micros) {
         self.limits.brake(which, until);
         self.rested(which, until);
-        self.serve(now);
     }
 
     /// Gives up a place. Nothing is left behind.

@@ -120,8 +120,7 @@ impl Queue {
         }
         let domain = self.domains.get(&line.domain);
         let tag = domain.map_or(0, |domain| match domain.flows.get(line.flow) {
-            Some(flow) if !flow.sets.is_empty() => flow.start,
-            Some(flow) => flow.start.max(domain.clock),
+            Some(flow) => flow.start,
             None => domain.clock,
         });
         Some(Key { tag, ticket })
