@@ -91,18 +91,18 @@ fn queue(waiters: usize, sets: usize) -> (Desk<()>, LeaseId) {
     for budget in 0..sets + 4 {
         desk.turn(budget, day());
     }
-    let Asked::Granted { lease, .. } = ask(&mut desk, "flow 0", &[0]) else {
+    let Asked::Granted { lease, .. } = ask(&mut desk, 1, "flow 0", &[0]) else {
         panic!("nobody waits yet");
     };
     for n in 0..waiters {
         let flow = format!("flow {}", n % 100);
-        ask(&mut desk, &flow, &[0, 4 + n % sets]);
+        ask(&mut desk, 1, &flow, &[0, 4 + n % sets]);
     }
     assert_eq!(desk.waiting(), waiters);
     (desk, lease)
 }
 
-fn ask(desk: &mut Desk<()>, flow: &str, budgets: &[BudgetId]) -> Asked {
+fn ask(desk: &mut Desk<()>, now: Micros, flow: &str, budgets: &[BudgetId]) -> Asked {
     let line = Line {
         domain: 0,
         flow,
@@ -112,12 +112,12 @@ fn ask(desk: &mut Desk<()>, flow: &str, budgets: &[BudgetId]) -> Asked {
         budgets,
         line: Some(line),
     };
-    desk.ask(1, &[way], RESERVED, WINDOW)
+    desk.ask(now, &[way], RESERVED, WINDOW)
 }
 
 /// One at a time goes through budget 0: its end lets the next go.
-fn next(desk: &mut Desk<()>, running: &mut LeaseId) {
-    desk.settle(1, *running, ACTUAL);
+fn next(desk: &mut Desk<()>, now: Micros, running: &mut LeaseId) {
+    desk.settle(now, *running, ACTUAL);
     while let Some(event) = desk.poll_event() {
         if let redrive::limits::Event::Granted { lease, .. } = event {
             *running = lease;
@@ -131,21 +131,28 @@ fn desk(criterion: &mut Criterion) {
         let name = |what: &str| format!("{what}, {waiters} wait in {sets} sets");
         let (mut desk, running) = queue(waiters, sets);
         group.bench_function(name("ask granted over 4 others + release"), |b| {
-            b.iter(|| match ask(&mut desk, "other", &[1, 2, 3, 4]) {
+            b.iter(|| match ask(&mut desk, 1, "other", &[1, 2, 3, 4]) {
                 Asked::Granted { lease, .. } => desk.release(1, lease),
                 other => panic!("{other:?}"),
             });
         });
         group.bench_function(name("ask that waits + withdraw"), |b| {
-            b.iter(|| match ask(&mut desk, "flow 1", &[0, 4]) {
+            b.iter(|| match ask(&mut desk, 1, "flow 1", &[0, 4]) {
                 Asked::Waits { ticket, .. } => desk.withdraw(1, ticket),
                 other => panic!("{other:?}"),
             });
         });
-        group.bench_function(name("hand-over + stayed"), |b| {
+        let mut now = 1;
+        group.bench_function(name("a send beside them: ask + hand-over + settle"), |b| {
             b.iter(|| {
-                assert!(desk.sent(1, running));
-                desk.stayed(1, running);
+                now += PACE;
+                match ask(&mut desk, now, "other", &[1, 2, 3, 4]) {
+                    Asked::Granted { lease, .. } => {
+                        assert!(desk.sent(now, lease));
+                        desk.settle(now, lease, ACTUAL);
+                    }
+                    other => panic!("{other:?}"),
+                }
             });
         });
         if waiters == 0 {
@@ -155,10 +162,11 @@ fn desk(criterion: &mut Criterion) {
         group.bench_function(name("settle + grant + who waits anew"), |b| {
             let mut n = 0;
             b.iter(|| {
-                next(&mut desk, &mut running);
+                now += PACE;
+                next(&mut desk, now, &mut running);
                 n += 1;
                 let flow = ["flow 1", "flow 2", "flow 3"][n % 3];
-                ask(&mut desk, flow, &[0, 4 + n % sets]);
+                ask(&mut desk, now, flow, &[0, 4 + n % sets]);
             });
         });
     }
