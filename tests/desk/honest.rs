@@ -12,11 +12,14 @@ const FLOWS: [&str; 3] = ["a", "b", "c"];
 /// One who asks: after how long, of which flow, for which budgets, how many tokens.
 type Ask = (Micros, usize, Vec<BudgetId>, u64);
 
+/// One who waits: its budgets, and when it was told which times.
+type Told = (Vec<BudgetId>, Vec<(Micros, Micros)>);
+
 /// Sends everything at once and takes nothing back; checks each grant against all that was told before.
 fn play(settings: Vec<Settings>, asks: Vec<Ask>) -> Result<(), TestCaseError> {
     let mut desk = desk(settings);
     let mut now = 1;
-    let mut told: BTreeMap<Ticket, (Vec<BudgetId>, Vec<(Micros, Micros)>)> = BTreeMap::new();
+    let mut told: BTreeMap<Ticket, Told> = BTreeMap::new();
     let mut asks = asks.into_iter();
     let mut next = asks.next();
     let mut due = next.as_ref().map(|ask| now + ask.0);
