@@ -96,7 +96,7 @@ impl Lease {
         if let Some((held, budgets)) = self.of_a_provider() {
             held.engine.with(|state, now| {
                 let until = now.saturating_add(micros(wait));
-                state.desk.brake(now, &budgets, until);
+                state.desk.brake(&budgets, until);
             });
         }
     }
