@@ -45,6 +45,21 @@ impl Weights {
         }
     }
 
+    /// Its tokens that are `counted`.
+    pub(super) fn only(&self, counted: impl Fn(Measure) -> bool) -> Weights {
+        let of = |measure| {
+            if counted(measure) {
+                self.of(measure)
+            } else {
+                0
+            }
+        };
+        Weights {
+            input_tokens: of(Measure::InputTokens),
+            output_tokens: of(Measure::OutputTokens),
+        }
+    }
+
     /// Whether it is no token at all.
     pub(super) fn is_zero(&self) -> bool {
         *self == Weights::default()
