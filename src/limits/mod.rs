@@ -36,7 +36,7 @@ pub use fairness::{Line, REMEMBERED, Ticket};
 pub use forecast::Ahead;
 pub use lease::{Account, LeaseId};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
-pub use weights::Weights;
+pub use weights::{Spent, Weights};
 
 /// Microseconds since the origin of time.
 pub type Micros = u64;

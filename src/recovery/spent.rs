@@ -12,8 +12,8 @@
 //! not say (a count of 0) is not known. All that is not the provider's own count is an estimate, which
 //! never counts for more than was reserved.
 
-use super::event::Spent;
 use crate::{
+    limits::Spent,
     proto::{Mode, Usage},
     verdict::{Failure, Stage},
 };

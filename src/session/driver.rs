@@ -18,9 +18,9 @@ use super::{
     response::Response,
 };
 use crate::{
-    budgets::{self, Lease},
-    limits::Weights,
-    recovery::{Command, Event, FollowUp, Spent, Time, Upstream as Seen},
+    budgets::Lease,
+    limits::{Spent, Weights},
+    recovery::{Command, Event, FollowUp, Time, Upstream as Seen},
     upstream::Exchange,
     verdict::{Class, Failure, Origin, Stage},
 };
@@ -217,10 +217,9 @@ impl Driver {
             false => u64::MAX,
         };
         if let Some(lease) = running.lease.take() {
-            lease.settle(budgets::Spent {
-                input_tokens: spent.input_tokens,
+            lease.settle(Spent {
                 output_tokens: spent.output_tokens.map(|tokens| tokens.min(most)),
-                estimated: spent.estimated,
+                ..spent
             });
         }
     }
