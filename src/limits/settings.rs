@@ -90,4 +90,9 @@ impl Settings {
         let mut all = windows.chain(self.daily.iter().map(|limit| limit.measure));
         all.any(|limited| limited == measure)
     }
+
+    /// Whether anything limits tokens.
+    pub fn limits_tokens(&self) -> bool {
+        self.limits(Measure::InputTokens) || self.limits(Measure::OutputTokens)
+    }
 }

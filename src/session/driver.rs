@@ -13,7 +13,7 @@ use std::{
 use tokio::time::Sleep;
 
 use super::{
-    PlannedTarget, Session, Work,
+    Environment, PlannedTarget, Session, Work,
     reservation::{Held, Progress, Reservation},
     response::Response,
 };
@@ -137,9 +137,17 @@ impl Driver {
                 takes,
             } => {
                 if let Some(planned) = self.planned(target) {
-                    let upstream = &*self.session.environment.upstream;
-                    let reservation =
-                        Reservation::new(target, planned, &credentials, takes, upstream);
+                    let Environment {
+                        upstream, counters, ..
+                    } = &*self.session.environment;
+                    let reservation = Reservation::new(
+                        target,
+                        planned,
+                        &credentials,
+                        takes,
+                        &**upstream,
+                        counters,
+                    );
                     self.held = None;
                     self.reservation = Some(Box::new(reservation));
                 }
