@@ -27,7 +27,7 @@ mod tally;
 pub mod tokens;
 mod weights;
 
-pub use acquire::{BudgetId, Denied, Limits};
+pub use acquire::{BudgetId, Denied, Limits, MOST_REQUESTS};
 pub use budget::{Full, Limit};
 pub use desk::{
     Asked, Choice, Counts, Desk, Event, GRANTS_A_LOOK, Obstacle, Outlook, Pace, TOLD_A_LOOK,
