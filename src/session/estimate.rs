@@ -180,26 +180,28 @@ mod tests {
         assert_eq!(Estimate::default().known(), Some(Weights::default()));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn no_more_are_counted_at_once_than_there_are_seats() {
-        let counters = one_seat();
-        let seat = Arc::clone(&counters.seats).acquire_owned().await.unwrap();
-        let (first, second) = (estimate(SMALL + 1), estimate(SMALL + 2));
-        let mut counting = [later(&counters, &first), later(&counters, &second)];
-        assert!(
-            counting
-                .iter_mut()
-                .all(|counting| poll(counting).is_pending())
-        );
-        drop(seat);
-        let [mut given_up, second_counting] = counting;
-        assert!(poll(&mut given_up).is_pending(), "it has the seat");
-        drop(given_up);
-        // Behind the first, which is counted to its end.
-        second_counting.await;
-        assert!(first.known().is_some(), "unseen");
-        assert!(second.known().is_some());
-        assert_eq!(counters.seats.available_permits(), 1);
+    #[test]
+    fn no_more_are_counted_at_once_than_there_are_seats() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            // Nothing is counted before this is dropped.
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            spawn_blocking(move || held.recv().is_err());
+            let counters = one_seat();
+            let [first, second] = [1, 2].map(|more| estimate(SMALL + more));
+            let mut given_up = later(&counters, &first);
+            let mut next = later(&counters, &second);
+            assert!(poll(&mut given_up).is_pending() && poll(&mut next).is_pending());
+            drop(given_up);
+            assert_eq!(counters.seats.available_permits(), 0, "until it is counted");
+            assert!(poll(&mut next).is_pending());
+            drop(release);
+            next.await;
+            assert!(first.known().is_some(), "unseen");
+            assert!(second.known().is_some());
+            assert_eq!(counters.seats.available_permits(), 1);
+        });
     }
 
     #[tokio::test(start_paused = true)]
