@@ -64,7 +64,10 @@ fn a_fallback_is_counted_only_when_it_is_reserved() {
         bench.provider.then(answer("first"));
         let ended = bench.generate(large().on("pair")).await.end().await;
         assert_eq!(ended.message(), "first");
-        bench.provider.then(status(401)).then(answer("second"));
+        bench
+            .provider
+            .then(status(401).end())
+            .then(answer("second"));
         let mut rpc = bench.generate(large().on("pair")).await;
         rpc.id().await;
         settle().await;
