@@ -8,7 +8,10 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use redrive::{budgets::*, limits::Account};
+use redrive::{
+    budgets::*,
+    limits::{Account, Spent},
+};
 
 use crate::support::*;
 

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use redrive::{
     budgets::*,
     clock::Clock,
-    limits::{DailyLimit, Measure},
+    limits::{DailyLimit, Measure, Spent},
     proto::waiting::Reason,
 };
 use tokio::time::Instant;
