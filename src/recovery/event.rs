@@ -72,8 +72,10 @@ pub enum Event<'a> {
 /// What the driver saw of an exchange.
 #[derive(Debug)]
 pub enum Upstream<'a> {
-    /// The request was handed to a ready connection: from here on it may have left.
+    /// The request is handed to a ready connection: from here on it may have left.
     Sent,
+    /// The hand-over proved that nothing has left.
+    Stayed,
     /// A response head; the provider has the request.
     Head {
         /// The HTTP status.

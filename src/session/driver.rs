@@ -14,6 +14,7 @@ use tokio::time::Sleep;
 
 use super::{
     Environment, PlannedTarget, Session, Work,
+    gate::Gate,
     reservation::{Held, Progress, Reservation},
     response::Response,
 };
@@ -21,7 +22,7 @@ use crate::{
     budgets::Lease,
     limits::{Spent, Weights},
     recovery::{Command, Event, FollowUp, Time, Upstream as Seen},
-    upstream::Exchange,
+    upstream::{Exchange, Permit},
     verdict::{Class, Failure, Origin, Stage},
 };
 
@@ -199,7 +200,12 @@ impl Driver {
             return self.tell(attempt, Seen::Failed(failure));
         };
         let upstream = &self.session.environment.upstream;
-        let permit = held.lease.as_ref().and_then(Lease::permit);
+        let gate = Gate {
+            session: Arc::clone(&self.session),
+            attempt,
+            lease: held.lease.as_ref().and_then(Lease::permit),
+        };
+        let permit = Some(Box::new(gate) as Box<dyn Permit>);
         let exchange = upstream.open(&planned.provider.endpoint, held.slot, request, permit);
         self.running = Some(Running {
             attempt,
@@ -310,7 +316,7 @@ impl Driver {
     }
 
     pub(super) fn tell(&self, attempt: u32, signal: Seen<'_>) {
-        self.handle(Event::Upstream { attempt, signal });
+        self.session.tell(attempt, signal);
     }
 
     fn handle(&self, event: Event<'_>) {
