@@ -167,8 +167,9 @@ impl Generation {
 
     fn soonest_denial(&self, now: Time) -> Option<Failure> {
         let denial = self.itinerary.soonest_denial()?;
+        let until = denial.until.map(|until| until.since(now));
         Some(Failure {
-            wait: denial.until.map(|until| until.since(now)),
+            wait: until.or(denial.failure.wait),
             ..denial.failure.clone()
         })
     }
