@@ -49,11 +49,13 @@ impl Outlook {
         }
     }
 
-    /// Whether somebody who was told `self` has to hear of `other`.
-    fn differs(&self, other: &Outlook) -> bool {
+    /// Whether somebody who was told `self` has to hear of `other`. A time that lies ahead stands where
+    /// none is known for a moment, as between a grant and its send.
+    fn differs(&self, now: Micros, other: &Outlook) -> bool {
         let later = match (self.expected, other.expected) {
-            (Some(told), Some(now)) => now > told.saturating_add(WORTH_TELLING),
-            (told, now) => told.is_some() != now.is_some(),
+            (Some(told), Some(later)) => later > told.saturating_add(WORTH_TELLING),
+            (Some(told), None) => told <= now,
+            (None, later) => later.is_some(),
         };
         self.budget != other.budget || self.obstacle.is_rest() != other.obstacle.is_rest() || later
     }
@@ -112,7 +114,7 @@ impl<P: Pace> Desk<P> {
         self.reviews.insert((review, ticket));
         waiter.review = review;
         waiter.looked_at = now;
-        if waiter.told.differs(&outlook) {
+        if waiter.told.differs(now, &outlook) {
             waiter.told = outlook;
             self.events.push_back(Event::Told { ticket, outlook });
         }
@@ -133,7 +135,7 @@ impl<P: Pace> Desk<P> {
             // An unknown time may be any time.
             let first = best.is_none_or(|best| match (best.expected, outlook.expected) {
                 (Some(best), Some(other)) => other < best,
-                (Some(_), None) => true,
+                (Some(told), None) => told <= now,
                 (None, _) => false,
             });
             if first {
