@@ -145,6 +145,9 @@ impl Generation {
         else {
             return;
         };
+        if failure.class == Class::ExceedsLimit && self.begins_anew(target) {
+            return self.ask_again(now, commons);
+        }
         self.commands.push_back(Command::Abort { condemn: false });
         self.itinerary
             .deny(target, Denial { until, failure }, returns);
