@@ -187,9 +187,8 @@ impl Generation {
         if self.holds_on_to(0).is_some() {
             return false;
         }
-        let continues = |sequel: &mut Box<Sequel>| {
-            sequel.mode == Mode::Continue && sequel.target == target
-        };
+        let continues =
+            |sequel: &mut Box<Sequel>| sequel.mode == Mode::Continue && sequel.target == target;
         let Some(sequel) = self.sequel.take_if(continues) else {
             return false;
         };
