@@ -203,7 +203,9 @@ impl Budget {
         let known = actual.is_some();
         let actual = actual.unwrap_or(reserved);
         let kept = reserved.after_refund(actual, refund);
+        // Of what is not limited here nothing had to be reserved.
         let overrun = reserved.overrun(actual);
+        let overrun = overrun.only(|measure| self.settings.limits(measure));
         self.log.close(place.number, kept);
         self.calendar
             .close(place.days, refund, reserved, kept, overrun);

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::Time;
 use crate::{
+    limits::Spent,
     proto::{self, Delivery, LedgerEntry, WaitSource, waiting},
     protocol,
     verdict::{Class, Denied, Failure},
@@ -158,17 +159,6 @@ pub struct Wait {
     pub denied: Option<Denied>,
     /// How long it lasts, from now; unknown where it depends on others.
     pub expected: Option<Duration>,
-}
-
-/// What a send really took of its lease. What is not known stays as it was reserved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Tokens of the prompt.
-    pub input_tokens: Option<u64>,
-    /// Tokens of the answer.
-    pub output_tokens: Option<u64>,
-    /// Not the provider's count.
-    pub estimated: bool,
 }
 
 /// A request for the rest of an answer.

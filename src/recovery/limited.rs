@@ -168,7 +168,15 @@ impl Generation {
         }
     }
 
-    fn soonest_denial(&self, now: Time) -> Option<Failure> {
+    /// Why there is no way on but `pick`, which is none in time.
+    pub(super) fn no_way_on(&self, pick: Pick) -> StoppedBy {
+        match self.itinerary.is_held_back(pick) {
+            true => StoppedBy::Limiter,
+            false => StoppedBy::NoTarget,
+        }
+    }
+
+    pub(super) fn soonest_denial(&self, now: Time) -> Option<Failure> {
         let denial = self.itinerary.soonest_denial()?;
         let until = denial.until.map(|until| until.since(now));
         Some(Failure {

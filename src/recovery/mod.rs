@@ -57,7 +57,7 @@ mod transcript;
 
 pub use client::Next;
 pub use commons::{Access, Commons};
-pub use event::{Command, Event, FollowUp, Observation, Spent, Takes, Upstream, Wait};
+pub use event::{Command, Event, FollowUp, Observation, Takes, Upstream, Wait};
 pub use generation::{Generation, Params};
 pub use ledger::{duration, verdict};
 pub use policy::Target;

@@ -119,9 +119,9 @@ impl Generation {
             pick = commons.with(|commons| self.itinerary.anywhere(now, commons));
         }
         if pick == Pick::None {
-            return Err(match failure.retryable {
-                true => StoppedBy::NoTarget,
-                false => StoppedBy::NotRetryable,
+            return Err(match self.no_way_on(pick) {
+                StoppedBy::NoTarget if !failure.retryable => StoppedBy::NotRetryable,
+                stopped_by => stopped_by,
             });
         }
         if policy.replay == Replay::None {
@@ -167,7 +167,9 @@ impl Generation {
         if hold.until < self.admission_ends() {
             return Ok(());
         }
-        if hold.supplied && failure.wait.is_some_and(|wait| hold.until <= now + wait) {
+        if self.itinerary.is_held_back(pick) {
+            Err(StoppedBy::Limiter)
+        } else if hold.supplied && failure.wait.is_some_and(|wait| hold.until <= now + wait) {
             Err(StoppedBy::WaitTooLong)
         } else if target != self.itinerary.current_index() {
             Err(StoppedBy::NoTarget)

@@ -13,14 +13,14 @@ use std::{
 use tokio::time::Sleep;
 
 use super::{
-    PlannedTarget, Session, Work,
+    Environment, PlannedTarget, Session, Work,
     reservation::{Held, Progress, Reservation},
     response::Response,
 };
 use crate::{
-    budgets::{self, Lease},
-    limits::Weights,
-    recovery::{Command, Event, FollowUp, Spent, Time, Upstream as Seen},
+    budgets::Lease,
+    limits::{Spent, Weights},
+    recovery::{Command, Event, FollowUp, Time, Upstream as Seen},
     upstream::Exchange,
     verdict::{Class, Failure, Origin, Stage},
 };
@@ -137,9 +137,17 @@ impl Driver {
                 takes,
             } => {
                 if let Some(planned) = self.planned(target) {
-                    let upstream = &*self.session.environment.upstream;
-                    let reservation =
-                        Reservation::new(target, planned, &credentials, takes, upstream);
+                    let Environment {
+                        upstream, counters, ..
+                    } = &*self.session.environment;
+                    let reservation = Reservation::new(
+                        target,
+                        planned,
+                        &credentials,
+                        takes,
+                        &**upstream,
+                        counters,
+                    );
                     self.held = None;
                     self.reservation = Some(Box::new(reservation));
                 }
@@ -222,10 +230,9 @@ impl Driver {
             false => u64::MAX,
         };
         if let Some(lease) = running.lease.take() {
-            lease.settle(budgets::Spent {
-                input_tokens: spent.input_tokens,
+            lease.settle(Spent {
                 output_tokens: spent.output_tokens.map(|tokens| tokens.min(most)),
-                estimated: spent.estimated,
+                ..spent
             });
         }
     }

@@ -8,6 +8,7 @@
 mod contain;
 mod driver;
 mod environment;
+mod estimate;
 mod observe;
 mod plan;
 mod registry;
@@ -21,6 +22,7 @@ use std::{
 };
 
 pub use environment::{Environment, Memory};
+pub use estimate::Estimate;
 pub use plan::{Plan, PlannedTarget};
 pub use registry::{Registry, StartOutcome};
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use redrive::{
     config::{Admission, Budget, Config, Fairness, LabelRate, Selector, Smoothing, StreamRate},
-    limits::{DailyLimit, Measure, Refund, WindowLimit},
+    limits::{DailyLimit, MOST_REQUESTS, Measure, Refund, WindowLimit},
 };
 
 use crate::support::*;
@@ -213,7 +213,7 @@ fn one_window_may_have_two_limits_and_two_kinds_the_same_window() {
 
 #[test]
 fn limits_and_windows_are_taken_up_to_their_bounds() {
-    let window = budget("match: {}, requests: [{limit: 1000000000000, window: 31d}]")
+    let window = budget("match: {}, input_tokens: [{limit: 1000000000000, window: 31d}]")
         .settings
         .windows[0];
     assert_eq!(
@@ -448,6 +448,25 @@ fn budgets_and_windows_are_bounded() {
         error.ends_with("requests: there are at most 16 windows"),
         "{error}"
     );
+}
+
+#[test]
+fn more_requests_in_a_window_than_a_budget_remembers_are_refused() {
+    let requests = |n: u64| format!("match: {{}}, requests: [{{limit: {n}, window: 31d}}]");
+    let most = budget(&requests(MOST_REQUESTS)).settings;
+    assert_eq!(most.windows[0].limit, 1_000_000);
+    assert_eq!(
+        refused(&requests(MOST_REQUESTS + 1)),
+        "redrive.yaml:12:45: budgets[0].requests[0].limit: a budget remembers 1000000 sends at most, so \
+         1000001 in a window could never be used; take a shorter window with a smaller limit"
+    );
+    for other in [
+        "input_tokens: [{limit: 1000001, window: 1m}]",
+        "output_tokens: [{limit: 1000001, window: 1m}]",
+        "daily: {requests: 1000001}",
+    ] {
+        budget(&format!("match: {{}}, {other}"));
+    }
 }
 
 #[test]

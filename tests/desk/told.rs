@@ -104,7 +104,7 @@ fn one_look_tells_a_bounded_number() {
     for _ in 0..(TOLD_A_LOOK + 10) {
         waits(&mut desk, 0, plain(&[0]), input(0));
     }
-    desk.brake(2, &[0], 600 * SECOND);
+    desk.brake(&[0], 600 * SECOND);
     told(&mut desk);
     desk.look(2);
     assert!(told(&mut desk).len() <= TOLD_A_LOOK);
@@ -140,4 +140,21 @@ fn who_has_waited_longer_than_expected_is_told_anew_and_not_for_every_grant() {
     }
     assert!((1..=3).contains(&count), "{count}");
     assert!(desk.is_idle());
+}
+
+#[test]
+fn who_was_told_hears_nothing_for_a_second_but_of_a_rest() {
+    let mut desk = desk([concurrent(1), concurrent(1), concurrent(1)]);
+    let third = sent(&mut desk, 0, plain(&[2]), input(0));
+    waits(&mut desk, 0, plain(&[2]), input(0));
+    let first = sent(&mut desk, 0, plain(&[0]), input(0));
+    sent(&mut desk, 0, plain(&[1]), input(0));
+    let (ticket, outlook) = outlook(&mut desk, 0, plain(&[0, 1]), input(0));
+    assert_eq!(outlook.budget, 0);
+    desk.settle(SECOND - 1, first, Weights::default());
+    assert_eq!(told(&mut desk), []);
+    desk.settle(SECOND, third, Weights::default());
+    let told = told(&mut desk);
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].0, told[0].1.budget), (ticket, 1));
 }

@@ -262,6 +262,59 @@ fn where_no_target_has_room_the_soonest_is_told() {
     }
 }
 
+/// The first target is held back, and the second fails so that it is not gone to again.
+fn only_the_one_held_back_is_left(deny: impl Fn(&mut Script), class: Class) -> Script {
+    let mut script = asking(deadline(60, 2));
+    deny(&mut script);
+    script.reserved();
+    script.sent();
+    script.fail(provider(class));
+    assert_eq!(script.visited(), [1]);
+    script
+}
+
+#[test]
+fn a_budget_that_holds_the_only_way_on_back_is_named_beside_the_verdict() {
+    let held = |script: &mut Script| script.held_by("main", Some(s(70)));
+    let refused = |script: &mut Script| {
+        script.handle(Event::ReservationRefused(refused_by(
+            "main",
+            Class::ExceedsLimit,
+        )));
+    };
+    for (class, name) in [
+        (Class::NotFound, "not_found"),
+        (Class::TimeoutFirstToken, "timeout_first_token"),
+    ] {
+        let script = only_the_one_held_back_is_left(held, class);
+        let expected = format!("failed {name} by limiter retry_after=70s budget=main");
+        assert_eq!(script.last(), expected);
+        let verdict = script.failed().verdict.unwrap();
+        assert_eq!(verdict.limit, "requests: 1 in 1m");
+        let script = only_the_one_held_back_is_left(refused, class);
+        let expected = format!("failed {name} by limiter budget=main");
+        assert_eq!(script.last(), expected);
+    }
+}
+
+#[test]
+fn where_the_target_taken_instead_rests_meanwhile_the_budget_is_told() {
+    let commons = commons();
+    let mut script = asking_at(0, deadline(60, 2), &commons);
+    commons
+        .borrow_mut()
+        .cool(at(0), ("b".into(), 0), s(10), true);
+    script.held_by("main", Some(s(70)));
+    commons
+        .borrow_mut()
+        .cool(at(0), ("b".into(), 0), s(100), true);
+    script.pass(s(10));
+    assert_eq!(
+        script.last(),
+        "failed rate_limited by limiter retry_after=60s budget=main"
+    );
+}
+
 #[test]
 fn more_than_a_budget_can_hold_goes_to_the_next_target_only() {
     let mut script = asking(params(2));

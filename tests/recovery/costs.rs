@@ -1,9 +1,10 @@
 //! What an attempt costs of its lease, and what a provider's word does to its budgets.
 
 use redrive::{
+    limits::Spent,
     proto::{FinishReason, Usage},
     protocol::Event,
-    recovery::{Command, Spent, Takes},
+    recovery::{Command, Takes},
     verdict::{Class, Origin, Stage},
 };
 

@@ -20,6 +20,7 @@ mod chaos;
 mod circuits;
 mod complete;
 mod continuing;
+mod counting;
 mod delivery;
 mod detached;
 mod draining;

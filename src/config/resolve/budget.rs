@@ -16,7 +16,7 @@ use crate::{
         path::Path,
         raw,
     },
-    limits::{DailyLimit, Measure, Micros, Refund, Settings, WindowLimit},
+    limits::{DailyLimit, MOST_REQUESTS, Measure, Micros, Refund, Settings, WindowLimit},
 };
 
 /// Budgets at most. Fixed: every attempt looks at all of them.
@@ -149,6 +149,14 @@ impl Resolver<'_> {
                 limit: limit.u64(),
                 window: micros(window.0),
             };
+            if measure == Measure::Requests && window.limit > MOST_REQUESTS {
+                let message = format!(
+                    "a budget remembers {MOST_REQUESTS} sends at most, so {} in a window could never be \
+                     used; take a shorter window with a smaller limit",
+                    window.limit
+                );
+                self.refuse(&at.key("limit"), message);
+            }
             if windows.contains(&window) {
                 self.refuse(&at, "the same limit and window stand here twice");
             }

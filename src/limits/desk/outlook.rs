@@ -105,7 +105,7 @@ impl<P: Pace> Desk<P> {
             return;
         }
         let places = waiter.places.clone();
-        let outlook = self.outlook(now, &places, ticket, waiter.weights);
+        let outlook = self.outlook(now, &places, waiter.weights);
         let Some(waiter) = self.waiters.get_mut(&ticket) else {
             return;
         };
@@ -125,12 +125,11 @@ impl<P: Pace> Desk<P> {
         &mut self,
         now: Micros,
         places: &[(usize, Place)],
-        ticket: Ticket,
         weights: Weights,
     ) -> Outlook {
         let mut best: Option<Outlook> = None;
         for (_, place) in places {
-            let ahead = |desk: &Self, budget| desk.queue.ahead(place, ticket, budget);
+            let ahead = self.queue.ahead(place);
             let outlook = self.outlook_of_set(now, &place.set, weights, ahead);
             // An unknown time may be any time.
             let first = best.is_none_or(|best| match (best.expected, outlook.expected) {
@@ -155,12 +154,12 @@ impl<P: Pace> Desk<P> {
         now: Micros,
         set: &[BudgetId],
         weights: Weights,
-        ahead: impl Fn(&Self, BudgetId) -> Ahead,
+        ahead: Ahead,
     ) -> Outlook {
         let mut last: Option<(Outlook, bool)> = None;
         for &budget in set {
             let holder = self.holder(budget).map(|holder| holder.obstacle);
-            let before = holder.map_or(Ahead::default(), |_| ahead(self, budget));
+            let before = holder.map_or(Ahead::default(), |_| ahead);
             let day = [self.day(budget)];
             let limits = (self.limits).earliest(now, &[budget], &day, weights, before);
             let paced = self.pace.next(now, budget);
