@@ -65,6 +65,14 @@ impl Lease {
             .with(|state, now| state.desk.settle(now, id, actual));
     }
 
+    /// The answer has begun: what waited for this probe may go.
+    pub fn answered(&self) {
+        if let Some(held) = &self.held {
+            let id = held.id;
+            held.engine.with(|state, now| state.desk.answered(now, id));
+        }
+    }
+
     /// The provider refused for a rate limit and asked for this wait: all budgets of the lease that
     /// stand for that provider rest.
     pub fn penalise(&self, wait: Duration) {

@@ -217,6 +217,11 @@ impl Budget {
         self.rest.over(now, lease, known);
     }
 
+    /// The answer to a lease's send has begun; whether that ended a rest.
+    pub(super) fn answered(&mut self, now: Micros, lease: u64) -> bool {
+        self.rest.over(now, lease, true)
+    }
+
     /// The provider asked not to be asked before `until`.
     pub(super) fn penalise(&mut self, until: Micros) {
         self.rest.penalise(until);

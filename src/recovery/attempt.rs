@@ -251,6 +251,7 @@ impl Generation {
         if let Some(entry) = self.ledger.current() {
             entry.first_token = Some(now);
         }
+        self.commands.push_back(Command::Answered);
         if !self.had_first_token {
             self.had_first_token = true;
             self.observe(Observation::FirstToken {

@@ -116,6 +116,8 @@ pub enum Command {
         /// Not the original request, but what goes on where another attempt ended.
         follow_up: Option<Box<FollowUp>>,
     },
+    /// The answer has begun: the provider has let the attempt in.
+    Answered,
     /// The provider has refused the attempt for a rate limit: the budgets of its lease that stand for
     /// the provider rest for so long.
     Penalise {

@@ -159,6 +159,11 @@ impl Driver {
                 credential,
                 follow_up,
             } => self.send(attempt, target, credential, follow_up.as_deref()),
+            Command::Answered => {
+                if let Some(lease) = self.running.as_ref().and_then(|r| r.lease.as_ref()) {
+                    lease.answered();
+                }
+            }
             Command::Penalise { wait } => {
                 if let Some(lease) = self.running.as_ref().and_then(|r| r.lease.as_ref()) {
                     lease.penalise(wait);

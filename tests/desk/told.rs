@@ -79,6 +79,48 @@ fn everybody_hears_at_once_of_a_rest_and_only_once() {
 }
 
 #[test]
+fn a_lease_that_is_not_sent_yet_makes_no_time_unknown_that_was_told() {
+    let mut desk = desk([requests(1, SECOND)]);
+    sent(&mut desk, 0, plain(&[0]), input(0));
+    waits(&mut desk, 0, plain(&[0]), input(0));
+    let next = waits(&mut desk, 0, plain(&[0]), input(0));
+    desk.look(SECOND);
+    assert!(matches!(desk.poll_event(), Some(Event::Granted { .. })));
+    assert_eq!(told(&mut desk), []);
+    // It was told two seconds, which still is the soonest.
+    desk.look(2 * SECOND - 1);
+    assert_eq!(told(&mut desk), []);
+    desk.look(desk.next_look().unwrap());
+    let [(who, outlook)] = told(&mut desk)[..] else {
+        panic!("the time has passed")
+    };
+    assert_eq!((who, outlook.expected), (next, None));
+}
+
+#[test]
+fn who_comes_next_hears_of_the_next_window_once_that_is_known() {
+    let mut desk = desk([requests(1, 60 * SECOND)]);
+    sent(&mut desk, 0, of("a", 1, &[0]), input(0));
+    waits(&mut desk, 0, of("a", 1, &[0]), input(0));
+    let (next, outlook) = outlook(&mut desk, 0, of("b", 1, &[0]), input(0));
+    assert_eq!(outlook.expected, Some(60 * SECOND));
+    desk.look(60 * SECOND);
+    let Some(Event::Granted { lease, .. }) = desk.poll_event() else {
+        panic!("the window is open")
+    };
+    assert_eq!(told(&mut desk), [], "not that nothing is known");
+    assert!(desk.sent(60 * SECOND + 10, lease));
+    let at = desk.next_look().unwrap();
+    assert!(at <= 61 * SECOND);
+    desk.look(at);
+    let [(who, outlook)] = told(&mut desk)[..] else {
+        panic!("the time has passed")
+    };
+    assert_eq!(who, next);
+    assert_eq!(outlook.expected, Some(120 * SECOND + 10));
+}
+
+#[test]
 fn one_look_tells_a_bounded_number() {
     let mut desk = desk([requests(1, SECOND)]);
     sent(&mut desk, 0, plain(&[0]), input(0));

@@ -137,6 +137,7 @@ const ROOMS: &[Room] = &[
             "clock",
             "config",
             "limits::Measure",
+            "limits::Refund",
             "proto",
             "protocol",
             "recovery",

@@ -349,6 +349,53 @@ fn more_than_every_budget_can_hold_is_refused_for_good() {
 }
 
 #[test]
+fn what_is_too_much_only_as_a_continuation_is_asked_for_anew() {
+    let mut script = asking(params_with(1, |p| {
+        change_targets(p, |target| target.continues = true);
+    }));
+    script.reserved();
+    script.open();
+    script.text("The sky");
+    script.fail(reset());
+    script.pass(s(1));
+    assert_eq!(script.asked.1, Takes::Continuation { partial: 7 });
+    let refusal = || Event::ReservationRefused(refused_by("small", Class::ExceedsLimit));
+    script.handle(refusal());
+    assert_eq!(script.asked.1, Takes::Whole);
+    script.reserved();
+    assert_eq!(
+        script.told()[3..],
+        [
+            "waiting backoff 1s",
+            "reset 1 transport",
+            "attempt 2 a/m restart left=9"
+        ]
+    );
+}
+
+#[test]
+fn final_text_is_not_given_up_for_a_budget_that_cannot_hold_its_continuation() {
+    let mut script = asking(params_with(1, |p| {
+        change_targets(p, |target| target.continues = true);
+    }));
+    script.reserved();
+    script.open();
+    script.text("The sky");
+    let sequence = script.sequence();
+    script.effects(sequence);
+    script.fail(reset());
+    script.pass(s(1));
+    script.handle(Event::ReservationRefused(refused_by(
+        "small",
+        Class::ExceedsLimit,
+    )));
+    assert_eq!(
+        script.last(),
+        "failed transport by limiter budget=small unsafe"
+    );
+}
+
+#[test]
 fn a_full_queue_is_refused_at_once() {
     let mut script = asking(params(1));
     script.handle(Event::ReservationRefused(refused_by(

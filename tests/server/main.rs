@@ -13,6 +13,7 @@ mod across;
 mod admission;
 mod anthropic;
 mod budgets;
+mod budgets_attacked;
 mod budgets_ends;
 mod budgets_providers;
 mod chaos;

@@ -168,6 +168,13 @@ impl<P: Pace> Desk<P> {
         }
     }
 
+    /// See [`Limits::answered`].
+    pub fn answered(&mut self, now: Micros, lease: LeaseId) {
+        if self.limits.answered(now, lease) {
+            self.serve(now);
+        }
+    }
+
     /// See [`Limits::penalise`]. Everybody who waits is told.
     pub fn penalise(&mut self, now: Micros, which: &[BudgetId], until: Micros) {
         self.limits.penalise(which, until);
