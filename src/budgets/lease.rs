@@ -58,6 +58,10 @@ impl Lease {
 
     /// The send is over.
     pub fn settle(mut self, spent: Spent) {
+        if spent.input_tokens.is_none() && spent.output_tokens.is_none() {
+            // Nothing is known of it: it stays as it was reserved, and as a probe it proved nothing.
+            return;
+        }
         let Some(held) = self.held.take() else { return };
         let actual = held.reserved.settled(spent);
         let id = held.id;

@@ -45,8 +45,16 @@ async fn a_refusal_with_a_wait_stops_everybody_and_one_probe_lets_them_go() {
     assert!(probe.permit().unwrap().leave());
     let (_late, wait) = waits(&budgets, through(&[0]));
     assert_eq!((wait.reason, wait.expected), (Reason::Cooldown, None));
+    // One that ended without a word has proved nothing.
     probe.settle(Spent::default());
-    let _second = lease(&mut all[1]).await;
+    let probe = lease(&mut all[1]).await;
+    assert!(probe.permit().unwrap().leave());
+    let (_later, wait) = waits(&budgets, through(&[0]));
+    assert_eq!((wait.reason, wait.expected), (Reason::Cooldown, None));
+    probe.settle(Spent {
+        output_tokens: Some(1),
+        ..Spent::default()
+    });
     let _third = lease(&mut all[2]).await;
     assert_eq!(before.elapsed(), 30 * SECOND);
 }
