@@ -250,7 +250,9 @@ impl Held {
     pub fn frame(&self, now: Time) -> Frame {
         let denied = self.wait.denied.as_ref();
         let budget = denied.map_or("", |denied| &*denied.budget);
+        // What should be over by now lasts for an unknown time.
         let expected = self.until.map(|until| until.since(now));
+        let expected = expected.filter(|expected| !expected.is_zero());
         super::admission::waiting(self.wait.reason, budget, expected)
     }
 }

@@ -35,7 +35,9 @@ impl World {
                 "a credential that rests was offered"
             );
         }
-        if let Some((until, offered)) = self.denied.get(&target) {
+        // The original request may be less than the rest of its answer with what there is of it.
+        let anew = self.continues && takes == Takes::Whole;
+        if let Some((until, offered)) = self.denied.get(&target).filter(|_| !anew) {
             let is_over = until.is_some_and(|until| until <= now);
             let is_more = credentials.iter().any(|c| !offered.contains(c));
             assert!(is_over || is_more, "promise 9: asked again too early");
@@ -44,6 +46,7 @@ impl World {
             assert!(self.params.targets[target].resumes, "tokens of nobody");
         }
         self.granted = None;
+        self.continues = matches!(takes, Takes::Continuation { .. });
         self.asked = Some((target, credentials));
     }
 
@@ -81,12 +84,17 @@ impl World {
         let until = expected.map(|expected| now + expected);
         let fits = until.is_none_or(|until| until < self.admission_ends(shared));
         // A caller's deadline may be earlier than what is counted here.
-        self.denied.insert(target, (until, offered));
+        self.denied.insert(target, (until, offered.clone()));
         self.handle(now, Event::Waiting(wait), commons, shared);
         self.landmarks.insert("held back by a budget");
-        if self.asked.as_ref().is_some_and(|(of, _)| *of == target) {
-            assert!(fits, "promise 9: a wait that does not fit");
-            self.denied.remove(&target);
+        let asked = self.asked.as_ref().filter(|(of, _)| *of == target);
+        if let Some((_, credentials)) = asked {
+            // A credential that is usable again may have been asked for.
+            let is_more = credentials.iter().any(|c| !offered.contains(c));
+            assert!(fits || is_more, "promise 9: a wait that does not fit");
+            if fits {
+                self.denied.remove(&target);
+            }
         }
     }
 

@@ -128,11 +128,10 @@ impl World {
             return;
         }
         self.stream.differs.insert(index);
-        let of = self.stream.of[index];
         let shown = self
             .reader
             .as_ref()
-            .is_some_and(|reader| reader.holds_text_of(of, index));
+            .is_some_and(|reader| reader.holds_text_of(index, &self.void));
         let no_reset = self
             .reader
             .as_ref()

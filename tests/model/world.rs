@@ -44,6 +44,8 @@ pub struct World {
     pub(super) places: Places,
     /// The target that is reserved, and the credentials it may go with.
     pub(super) asked: Option<(usize, Vec<usize>)>,
+    /// What was asked for is the rest of an answer.
+    pub(super) continues: bool,
     /// The credential that was granted.
     pub(super) granted: Option<usize>,
     /// Until when a budget holds a target back, and the credentials that it was asked with.
@@ -97,6 +99,7 @@ impl World {
             silence: None,
             places: Places::default(),
             asked: None,
+            continues: false,
             granted: None,
             denied: HashMap::new(),
             target: 0,
@@ -501,9 +504,19 @@ impl World {
         }
         match class {
             Class::QuotaExhausted => {}
-            Class::RateLimited => {
+            Class::RateLimited if verdict.retry_after.is_none() => {
                 let rest = shared.rests.entry((target, credential)).or_default();
                 *rest = until.max(*rest);
+            }
+            // The credential rests as long as was asked; our own backoff binds us where it is the only one.
+            Class::RateLimited => {
+                let count = self.params.targets[target].credentials.max(1);
+                let rests = |index| shared.rests.get(&(target, index)).copied();
+                let mut others = (0..count).filter(|index| *index != credential);
+                if !others.any(|index| rests(index).unwrap_or_default() <= now) {
+                    let hold = self.not_before.entry(target).or_default();
+                    *hold = until.max(*hold);
+                }
             }
             _ => {
                 let hold = self.not_before.entry(target).or_default();

@@ -132,6 +132,8 @@ fn a_client_that_attaches_is_told_what_is_left_of_the_wait() {
         ]
     );
     script.pass(s(25));
+    script.attach(Delivery::Preview);
+    assert_eq!(script.last(), "waiting budget main", "it should be over");
     script.reserved();
     assert_eq!(script.sent_at(), [40]);
 }
