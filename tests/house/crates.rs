@@ -13,6 +13,7 @@ const LICENCES: &[&str] = &[
     "Apache-2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
+    "BSL-1.0",
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
@@ -49,6 +50,10 @@ const DUPLICATES: &[(&str, &str)] = &[
     (
         "syn",
         "half of the derive macros have moved to 3; build only",
+    ),
+    (
+        "synstructure",
+        "x509-parser (rcgen) is behind yoke, which redis takes with url; build only",
     ),
     (
         "unicode-width",
