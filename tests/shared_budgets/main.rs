@@ -13,7 +13,8 @@
 //! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
 //! | `bounded` | what one call may take |
 //! | `revisions` | pods that disagree |
-//! | `refuses` | a server that refuses, hangs, or answers nonsense |
+//! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
+//! | `ways` | a cluster, TLS |
 //! | `hammer` | many at once, by the real clock, and what a decision costs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -23,6 +24,12 @@
 )]
 
 mod at_random;
+mod bounded;
 mod domain;
+mod forgets;
+mod leases;
 mod oracle;
+mod proxy;
+mod refuses;
+mod revisions;
 mod server;

@@ -19,6 +19,7 @@ pub enum Kind {
 
 /// A running server. It is killed when this is dropped.
 pub struct Server {
+    pub kind: Kind,
     pub port: u16,
     program: &'static str,
     arguments: Vec<String>,
@@ -35,6 +36,15 @@ pub fn each(test: impl Fn(Kind)) {
             Err(why) => eprintln!("SKIPPED: no {kind:?} server: {why}"),
         }
     }
+}
+
+/// As [`each`], for what has to be waited for; the server is started.
+pub fn with_each(test: impl AsyncFn(Server)) {
+    each(|kind| {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(test(Server::start(kind)));
+    });
 }
 
 /// The path of a server, as `tests/servers.sh` says; asked once.
@@ -81,6 +91,7 @@ impl Server {
             let arguments: Vec<String> = all.concat().iter().map(|&word| word.into()).collect();
             let child = spawn(program, &arguments);
             let mut server = Self {
+                kind,
                 port,
                 program,
                 arguments,

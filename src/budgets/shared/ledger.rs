@@ -36,6 +36,8 @@ pub(super) struct Ledger {
     doubts: VecDeque<Id>,
     /// The engine's epoch as of which all of `held` is known to it; empty before the first.
     pub(super) epoch: String,
+    /// Whether another configuration is in use, too.
+    pub(super) disagrees: bool,
     /// The engine's clock, and when it was told.
     heard: Option<(Micros, Duration)>,
 }

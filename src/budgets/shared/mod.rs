@@ -247,6 +247,11 @@ impl Shared {
         self.inner.ledger().engine_now(now)
     }
 
+    /// Whether other pods were last seen with another configuration: the stricter of both counts then.
+    pub fn disagrees(&self) -> bool {
+        self.inner.ledger().disagrees
+    }
+
     /// How many leases are held.
     pub fn held(&self) -> usize {
         self.inner.ledger().held.len()
@@ -311,7 +316,10 @@ impl Inner {
         let script = &self.options.script;
         let asked = connection.ask(call, &self.keys, &self.told, life, script);
         let answer = Reader::open(asked.await?)?;
-        self.ledger().hear(answer.0.now, self.now());
+        let mut ledger = self.ledger();
+        ledger.hear(answer.0.now, self.now());
+        ledger.disagrees = answer.0.other_revision;
+        drop(ledger);
         Ok(answer)
     }
 

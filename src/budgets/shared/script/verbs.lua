@@ -2,6 +2,7 @@
 
 -- Answers `code` and `more`, and writes what has changed.
 local function answer(code, more)
+    in_use(false)
     local fields = {}
     for name, budget in pairs(budgets) do
         if budget.dirty then
@@ -113,7 +114,6 @@ end
 
 -- leases, and how many times each was told. ok: those that are over or unknown, counted from 0.
 function verbs.renew()
-    in_use(false)
     local over = {}
     for i = 1, number() do
         local lease, times = lease_of(text()), number()
