@@ -1,7 +1,7 @@
 //! A server that refuses, hangs, or answers nonsense: nothing is granted, it is said why, and nobody waits.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     thread,
     time::{Duration, Instant},

@@ -27,13 +27,13 @@ local function answer(code, more)
     return { code, now, epoch, flags, unpack(more or {}) }
 end
 
-local verbs = {}
+expire()
 
--- lease, pod, input tokens, output tokens, how long it may take to its send, budgets.
--- granted: how long it may still take to its send, state.
--- denied: budget (counted from 0), what of it, measure, limit, window, for how long (-1: unknown).
--- never: budget, what of it, measure, limit, window. learning: for how long.
-function verbs.acquire()
+if verb == 'acquire' then
+    -- lease, pod, input tokens, output tokens, how long it may take to its send, budgets.
+    -- granted: how long it may still take to its send, state.
+    -- denied: budget (counted from 0), what of it, measure, limit, window, for how long (-1: unknown).
+    -- never: budget, what of it, measure, limit, window. learning: for how long.
     local id, pod = text(), text()
     local counts = { 1, number(), number() }
     local send_within = number()
@@ -72,19 +72,17 @@ function verbs.acquire()
     put_lease(lease)
     put_due(lease, lease.ends)
     return answer('granted', { send_within, UNSENT })
-end
 
--- lease, how many times it was told. ok, refused, over, unknown.
-function verbs.sent()
+elseif verb == 'sent' then
+    -- lease, how many times it was told. ok, refused, over, unknown.
     local lease, times = lease_of(text()), number()
     if not lease then
         return answer('unknown')
     end
     return answer(lease.state == OVER and 'over' or mark(lease, times))
-end
 
--- lease. ok, over, unknown.
-function verbs.release()
+elseif verb == 'release' then
+    -- lease. ok, over, unknown.
     local lease = lease_of(text())
     if not lease or lease.state == OVER then
         return answer(lease and 'over' or 'unknown')
@@ -96,10 +94,9 @@ function verbs.release()
         give_back(lease, now)
     end
     return answer('ok')
-end
 
--- lease, input tokens, output tokens. ok, over, unknown.
-function verbs.settle()
+elseif verb == 'settle' then
+    -- lease, input tokens, output tokens. ok, over, unknown.
     local lease, input, output = lease_of(text()), number(), number()
     if not lease or lease.state == OVER then
         return answer(lease and 'over' or 'unknown')
@@ -110,10 +107,9 @@ function verbs.settle()
     end
     close(lease, now, { 1, input, output })
     return answer('ok')
-end
 
--- leases, and how many times each was told. ok: those that are over or unknown, counted from 0.
-function verbs.renew()
+elseif verb == 'renew' then
+    -- leases, and how many times each was told. ok: those that are over or unknown, counted from 0.
     local over = {}
     for i = 1, number() do
         local lease, times = lease_of(text()), number()
@@ -131,45 +127,38 @@ function verbs.renew()
         end
     end
     return answer('ok', over)
-end
 
--- for how long, budgets by name.
-local function rest(change)
+elseif verb == 'penalise' then
+    -- for how long, budgets by name.
     local to = now + number()
     for _ = 1, number() do
         local budget = load(text())
-        change(budget, to)
-        budget.dirty = true
+        budget.rest_until = budget.rest == UNTIL and math.max(budget.rest_until, to) or to
+        budget.rest, budget.probe, budget.dirty = UNTIL, '-', true
     end
     return answer('ok')
-end
 
-function verbs.penalise()
-    return rest(function(budget, to)
-        budget.rest_until = budget.rest == UNTIL and math.max(budget.rest_until, to) or to
-        budget.rest, budget.probe = UNTIL, '-'
-    end)
-end
+elseif verb == 'brake' then
+    -- for how long, budgets by name.
+    local to = now + number()
+    for _ = 1, number() do
+        local budget = load(text())
+        budget.brake, budget.dirty = math.max(budget.brake, to), true
+    end
+    return answer('ok')
 
-function verbs.brake()
-    return rest(function(budget, to)
-        budget.brake = math.max(budget.brake, to)
-    end)
-end
-
--- This configuration: a budget a line, its name and its limits.
-function verbs.join()
+elseif verb == 'join' then
+    -- This configuration: a budget a line, its name and its limits.
     local lines = text()
     in_use(true)
     call('HSET', META, 'c:' .. revision, lines)
     dirty = true
     return answer('ok')
-end
 
--- The leases of a pod, after an epoch began: for each lease, pod, state, times told, input and output
--- tokens as they count, how long ago it was sent, for how long it lives (and may be sent, if unsent), and
--- its budgets. Those that are known are left alone.
-function verbs.replay()
+elseif verb == 'replay' then
+    -- The leases of a pod, after an epoch began: for each lease, pod, state, times told, input and output
+    -- tokens as they count, how long ago it was sent, for how long it lives (and may be sent, if unsent), and
+    -- its budgets. Those that are known are left alone.
     local taken = 0
     for _ = 1, number() do
         local id, pod, state, times = text(), text(), number(), number()
@@ -200,11 +189,10 @@ function verbs.replay()
         end
     end
     return answer('ok', { taken })
-end
 
--- budgets. For each: sends that run, entries, overruns, then how much of each window and of each day's cap
--- is used, after how many these are; before all, the account and how long nothing is granted.
-function verbs.status()
+elseif verb == 'status' then
+    -- budgets. For each: sends that run, entries, overruns, then how much of each window and of each day's cap
+    -- is used, after how many these are; before all, the account and how long nothing is granted.
     local found = { granted, sent, returned, expired, math.max(since + known_quarantine - now, 0) }
     for _, one in ipairs(asked()) do
         local budget, limits = load(one.name), one.own
@@ -230,6 +218,3 @@ function verbs.status()
     end
     return answer('ok', found)
 end
-
-expire()
-return verbs[verb]()
