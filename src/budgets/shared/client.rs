@@ -44,8 +44,8 @@ pub(super) struct Door {
 }
 
 enum Place {
-    One(Client),
-    Cluster(ClusterClient),
+    One(Box<Client>),
+    Cluster(Box<ClusterClient>),
 }
 
 #[derive(Clone)]
@@ -95,7 +95,7 @@ impl Door {
                 Some(certificates) => builder.certs(certificates),
                 None => builder,
             };
-            builder.build().map(Place::Cluster)
+            builder.build().map(Box::new).map(Place::Cluster)
         } else if infos.len() > 1 {
             return Err(BadOptions::ManyUrls);
         } else {
@@ -103,7 +103,7 @@ impl Door {
                 Some(certificates) => Client::build_with_tls(first, certificates),
                 None => Client::open(first),
             };
-            client.map(Place::One)
+            client.map(Box::new).map(Place::One)
         };
         Ok(Self {
             place: place.map_err(refused)?,

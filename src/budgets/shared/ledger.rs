@@ -2,7 +2,7 @@
 //! engine has forgotten.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap},
     time::Duration,
 };
 
@@ -32,8 +32,8 @@ pub(super) struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) held: HashMap<Id, Held>,
-    /// Leases that were asked for and not answered: to be given back.
-    doubts: VecDeque<Id>,
+    /// Leases that were asked for and not answered: to be given back, and not to be asked for again.
+    doubts: BTreeSet<Id>,
     /// The engine's epoch as of which all of `held` is known to it; empty before the first.
     pub(super) epoch: String,
     /// Whether another configuration is in use, too.
@@ -75,12 +75,21 @@ impl Ledger {
 
     pub(super) fn doubt(&mut self, id: Id) {
         if self.doubts.len() < MOST_DOUBTS {
-            self.doubts.push_back(id);
+            self.doubts.insert(id);
         }
     }
 
-    pub(super) fn next_doubt(&mut self) -> Option<Id> {
-        self.doubts.pop_front()
+    pub(super) fn next_doubt(&self) -> Option<Id> {
+        self.doubts.first().copied()
+    }
+
+    pub(super) fn is_doubted(&self, id: Id) -> bool {
+        self.doubts.contains(&id)
+    }
+
+    /// It was given back.
+    pub(super) fn undoubt(&mut self, id: Id) {
+        self.doubts.remove(&id);
     }
 
     pub(super) fn hear(&mut self, engine: Micros, now: Duration) {

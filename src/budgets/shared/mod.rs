@@ -289,7 +289,7 @@ impl Inner {
         let mut used = None;
         let asking = async {
             let connection = self.link.connection().await?;
-            let connection = used.insert(connection);
+            let (connection, _) = used.insert((connection, self.now()));
             self.ask_by(connection, call).await
         };
         let answer = match timeout(within, asking).await {
@@ -303,8 +303,12 @@ impl Inner {
                 }
             }
             Err(lost) => {
-                if let Some(connection) = used.filter(|_| lost.of_the_connection()) {
-                    self.link.is_broken(&connection);
+                if let Some((connection, since)) = used.filter(|_| lost.of_the_connection()) {
+                    // One who had little time left says nothing of the connection.
+                    let waited = self.now().saturating_sub(since) + PAUSE >= self.options.timeout;
+                    if waited || *lost != Lost::Timeout {
+                        self.link.is_broken(&connection);
+                    }
                 }
             }
         }

@@ -38,12 +38,16 @@ impl Drop for Doubt {
 
 impl Shared {
     /// Asks for a lease of all of the budgets, or of none, again until there is an answer or `patience` is
-    /// over. Dropped, or without an answer, it gives back what it may have been granted.
+    /// over. Dropped, or without an answer, it gives back what it may have been granted: that lease is over
+    /// then, and is not to be asked for again.
     ///
     /// # Errors
     /// [`Lost`] if there is no answer: nothing may be sent.
     pub async fn acquire(&self, ask: Ask<'_>, patience: Duration) -> Result<Answer, Lost> {
         let Inner { options, .. } = &*self.inner;
+        if self.inner.ledger().is_doubted(ask.lease) {
+            return Ok(Answer::Over);
+        }
         let send_within = ask.send_within.min(options.longest_unsent);
         let send_by = self.inner.now().saturating_add(send_within);
         let [input, output] = counted(ask.tokens);
@@ -329,10 +333,8 @@ impl Inner {
                 return Ok(());
             };
             let release = Call::new("release").say(id);
-            if let Err(lost) = self.told_by(connection, &release).await {
-                self.ledger().doubt(id);
-                return Err(lost);
-            }
+            self.told_by(connection, &release).await?;
+            self.ledger().undoubt(id);
         }
     }
 
