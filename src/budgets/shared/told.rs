@@ -1,4 +1,4 @@
-//! How budgets are told to the script: their limits as a line of numbers.
+//! How budgets are told to the script: their limits as a list of numbers.
 
 use std::fmt::Write as _;
 
@@ -70,25 +70,26 @@ fn line(settings: &Settings, most_entries: u64) -> String {
         Refund::All => 2,
     };
     let margin = settings.margin.min(LONGEST);
-    let mut line = format!("{most_entries} {margin} {refund} ");
+    let mut line = format!("[{most_entries},{margin},{refund},");
     let _ = match settings.concurrent {
         Some(concurrent) => write!(line, "{}", concurrent.min(MOST)),
         None => write!(line, "-1"),
     };
-    let _ = write!(line, " {}", settings.windows.len());
+    let _ = write!(line, ",{}", settings.windows.len());
     for window in &settings.windows {
         let measure = measure(window.measure);
         let (limit, length) = (window.limit.min(MOST), window.window.min(LONGEST));
-        let _ = write!(line, " {measure} {limit} {length}");
+        let _ = write!(line, ",{measure},{limit},{length}");
     }
     for daily in &settings.daily {
         let _ = write!(
             line,
-            " {} {}",
+            ",{},{}",
             measure(daily.measure),
             daily.limit.min(MOST)
         );
     }
+    line.push(']');
     line
 }
 
@@ -135,7 +136,7 @@ mod tests {
             margin: 250_000,
         };
         let line = line(&settings, 1_000);
-        assert_eq!(line, "1000 250000 1 -1 1 3 4503599627370496 60000000 1 7");
+        assert_eq!(line, "[1000,250000,1,-1,1,3,4503599627370496,60000000,1,7]");
     }
 
     #[test]

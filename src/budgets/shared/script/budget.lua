@@ -1,6 +1,6 @@
 -- One budget.
 
--- A budget's state: a line of numbers, then five for each window.
+-- A budget's state: the probe, then numbers, then six for each window.
 local function load(name)
     local budget = budgets[name]
     if budget then
@@ -11,8 +11,8 @@ local function load(name)
         rest = FREE, rest_until = 0, probe = '-', brake = 0, day = 0, day_ends = 0, turns = 0 }
     local line = call('HGET', META, 'b:' .. name)
     if line then
-        local v = numbers_of(line)
-        budget.probe = string.match(line, '^%S+')
+        local v = list_of(line)
+        budget.probe = v[1]
         budget.front, budget.next, budget.last_at, budget.running = v[2], v[3], v[4], v[5]
         budget.overruns, budget.most, budget.rest, budget.rest_until = v[6], v[7], v[8], v[9]
         budget.brake, budget.day, budget.day_ends, budget.turns = v[10], v[11], v[12], v[13]
@@ -30,14 +30,14 @@ end
 
 local function line_of(b)
     local parts = { format(
-        '%s %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d', b.probe, b.front, b.next,
+        '"%s",%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d', b.probe, b.front, b.next,
         b.last_at, b.running, b.overruns, b.most, b.rest, b.rest_until, b.brake, b.day, b.day_ends,
         b.turns, b.unsent[1], b.unsent[2], b.unsent[3], b.today[1], b.today[2], b.today[3],
         b.tomorrow[1], b.tomorrow[2], b.tomorrow[3]) }
     for _, w in ipairs(b.windows) do
-        parts[#parts + 1] = format('%d %d %d %d %d %d', w.measure, w.length, w.first, w.summed, w.sum, w.at)
+        parts[#parts + 1] = format('%d,%d,%d,%d,%d,%d', w.measure, w.length, w.first, w.summed, w.sum, w.at)
     end
-    return table.concat(parts, ' ')
+    return '[' .. table.concat(parts, ',') .. ']'
 end
 
 local function field(budget, entry)
@@ -51,11 +51,11 @@ local function entry_of(budget, which)
         lost()
         error('redrive: the log has lost an entry; a new epoch begins')
     end
-    return numbers_of(line)
+    return list_of(line)
 end
 
 local function put_entry(budget, which, entry)
-    call('HSET', LOG, field(budget, which), format('%d %d %d %d', entry[1], entry[2], entry[3], entry[4]))
+    call('HSET', LOG, field(budget, which), format('[%d,%d,%d,%d]', entry[1], entry[2], entry[3], entry[4]))
 end
 
 local function push(budget, at, counts)

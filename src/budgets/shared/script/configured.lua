@@ -3,7 +3,7 @@
 -- A budget's limits: most entries, margin, refund, sends at a time (-1: any), how many windows, then
 -- measure, limit and window of each, then measure and limit of each cap of a day.
 local function limits_of(line)
-    local v = numbers_of(line)
+    local v = list_of(line)
     local limits = { most = v[1], margin = v[2], refund = v[3], concurrent = v[4], windows = {}, daily = {} }
     local from = 6 + 3 * v[5]
     for i = 6, from - 1, 3 do

@@ -8,29 +8,24 @@ local function lease_of(id)
     if not line then
         return nil
     end
-    local words = {}
-    for word in string.gmatch(line, '%S+') do
-        words[#words + 1] = word
-    end
-    local lease = { id = id, state = tonumber(words[1]), told = tonumber(words[2]),
-        counts = { REQUESTS, tonumber(words[3]), tonumber(words[4]) }, send_by = tonumber(words[5]),
-        ends = tonumber(words[6]), pod = words[7], parts = {} }
-    for i = 8, #words, 6 do
-        lease.parts[#lease.parts + 1] = { entry = tonumber(words[i]), first = tonumber(words[i + 1]),
-            final = tonumber(words[i + 2]), refund = tonumber(words[i + 3]),
-            margin = tonumber(words[i + 4]), name = words[i + 5] }
+    local v = list_of(line)
+    local lease = { id = id, state = v[1], told = v[2], counts = { REQUESTS, v[3], v[4] }, send_by = v[5],
+        ends = v[6], pod = v[7], parts = {} }
+    for i = 8, #v, 6 do
+        lease.parts[#lease.parts + 1] = { entry = v[i], first = v[i + 1], final = v[i + 2],
+            refund = v[i + 3], margin = v[i + 4], name = v[i + 5] }
     end
     return lease
 end
 
 local function put_lease(lease)
-    local line = { format('%d %d %d %d %d %d %s', lease.state, lease.told, lease.counts[2],
+    local line = { format('%d,%d,%d,%d,%d,%d,"%s"', lease.state, lease.told, lease.counts[2],
         lease.counts[3], lease.send_by, lease.ends, lease.pod) }
     for _, part in ipairs(lease.parts) do
-        line[#line + 1] = format('%d %d %d %d %d %s', part.entry, part.first, part.final, part.refund,
+        line[#line + 1] = format('%d,%d,%d,%d,%d,"%s"', part.entry, part.first, part.final, part.refund,
             part.margin, part.name)
     end
-    call('HSET', LEASES, lease.id, table.concat(line, ' '))
+    call('HSET', LEASES, lease.id, '[' .. table.concat(line, ',') .. ']')
 end
 
 local function put_due(lease, at)

@@ -13,12 +13,12 @@ local function answer(code, more)
     if dirty or #fields > 0 then
         local in_use_now = {}
         for i = 1, #revisions, 2 do
-            in_use_now[#in_use_now + 1] = format('%s %d', revisions[i], revisions[i + 1])
+            in_use_now[#in_use_now + 1] = format('"%s",%d', revisions[i], revisions[i + 1])
         end
         call('HSET', META, 'since', int(since), 'quarantine', int(known_quarantine), 'run', known_run,
             'last', int(now), 'kept', int(kept), 'keep', int(keep), 'last_end', int(last_end),
-            'account', format('%d %d %d %d', granted, sent, returned, expired),
-            'revisions', table.concat(in_use_now, ' '), unpack(fields))
+            'account', format('[%d,%d,%d,%d]', granted, sent, returned, expired),
+            'revisions', '[' .. table.concat(in_use_now, ',') .. ']', unpack(fields))
     elseif now > last then
         call('HSET', META, 'last', int(now))
     end
