@@ -287,3 +287,46 @@ fn a_server_says_what_it_is_and_what_is_wrong_with_it() {
         });
     });
 }
+
+#[test]
+fn a_budget_that_is_unknown_counts_not_at_all() {
+    with_each(async |server| {
+        let second = Settings {
+            name: "b".into(),
+            ..requests(1, 60)
+        };
+        let domain = Domain::new(&server, options(&server), &[requests(9, 60), second]).await;
+        let ask = |id| Ask {
+            budgets: &[7, 1],
+            ..one(id)
+        };
+        let answer = domain.shared.acquire(ask(1), PATIENCE).await;
+        assert_eq!(answer, Ok(Answer::Granted));
+        let answer = domain.shared.acquire(ask(2), PATIENCE).await;
+        assert!(
+            matches!(answer, Ok(Answer::Denied { budget: 1, .. })),
+            "{answer:?}"
+        );
+    });
+}
+
+#[test]
+fn what_was_asked_for_and_not_answered_is_over_once_it_is_back() {
+    with_each(async |server| {
+        let proxy = Proxy::to(server.port);
+        let through = Options {
+            urls: vec![proxy.url()],
+            ..options(&server)
+        };
+        let domain = Domain::new(&server, through, &[requests(9, 60)]).await;
+        {
+            let mut asking = pin!(domain.shared.acquire(one(1), PATIENCE));
+            let polled = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context))).await;
+            assert!(polled.is_pending(), "{polled:?}");
+        }
+        // Whether it is still to be given back or was: nothing may be sent with it.
+        assert_eq!(domain.ask(1).await, Answer::Over);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!domain.shared.leave(1.into()));
+    });
+}

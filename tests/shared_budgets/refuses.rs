@@ -120,7 +120,7 @@ fn a_wrong_password_and_a_user_without_permission() {
             // What the documentation says is enough is.
             let enough = "reset on >pw ~{redrive:* +eval +evalsha +script|load +info +hello +client \
                           +auth +ping +time +hmget +hget +hset +hdel +hlen +zadd +zrem +zcard \
-                          +zrangebyscore +del +pexpire";
+                          +zrangebyscore +unlink +pexpire";
             let rules = ["ACL", "SETUSER", "redrive"].into_iter();
             let rules: Vec<_> = rules.chain(enough.split_whitespace()).collect();
             beside.run::<()>(&rules);

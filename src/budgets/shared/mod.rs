@@ -87,7 +87,7 @@ impl fmt::Display for Id {
 pub struct Ask<'a> {
     /// The lease, if it is granted. The same one asks for the same.
     pub lease: Id,
-    /// What it takes part of; each once.
+    /// What it takes part of; each once. One that is unknown counts not at all.
     pub budgets: &'a [BudgetId],
     /// The day of each of `budgets`; those that have no caps of a day need none.
     pub days: &'a [Today],

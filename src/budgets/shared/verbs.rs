@@ -54,12 +54,15 @@ impl Shared {
         let call = Call::new("acquire").say(ask.lease).say(&options.pod);
         let call = call.say(input).say(output).say(micros(send_within));
         let call = self.inner.say_budgets(call, ask.budgets, ask.days);
+        let known = self.inner.told.budgets.len();
+        let asked = ask.budgets.iter().copied();
+        let asked: Vec<_> = asked.filter(|budget| *budget < known).collect();
         let mut doubt = Doubt {
             inner: Arc::clone(&self.inner),
             id: Some(ask.lease),
         };
         let answer = self.inner.ask(&call, patience).await;
-        let answer = answer.and_then(|(head, reader)| read_answer(&head, reader, ask.budgets))?;
+        let answer = answer.and_then(|(head, reader)| read_answer(&head, reader, &asked))?;
         doubt.id = None;
         if answer == Answer::Granted {
             let held = Held {

@@ -108,7 +108,7 @@ local function begin()
 end
 
 local function lost()
-    call('DEL', META, LOG, LEASES, DUE)
+    call('UNLINK', META, LOG, LEASES, DUE)
     granted, sent, returned, expired, last_end, revisions, budgets = 0, 0, 0, 0, 0, {}, {}
     begin()
 end
