@@ -72,6 +72,10 @@ async fn pod(shared: Arc<Shared>, pod: u128, ends: Instant) -> Vec<Instant> {
                 tokio::time::sleep(wait.min(AGAIN)).await;
                 continue;
             }
+            Answer::Learning(_) => {
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
             other => panic!("{other:?}"),
         }
         // Some are slow to leave, some never do.
@@ -139,18 +143,50 @@ fn pods(server: &Server, budgets: &[Settings]) -> Vec<Arc<Shared>> {
         .collect()
 }
 
+/// What tests hammer at.
+fn budget() -> Settings {
+    let window = u64::try_from(WINDOW.as_micros()).unwrap();
+    Settings {
+        margin: 10_000,
+        concurrent: Some(64),
+        ..settings("a", &[(Measure::Requests, LIMIT, window)])
+    }
+}
+
+#[test]
+fn nor_when_the_server_forgets_in_between() {
+    each(|kind| {
+        let server = Server::start(kind);
+        run(async {
+            let pods = pods(&server, &[budget()]);
+            learn(&pods[0]).await;
+            let mut beside = server.beside();
+            let forget = async {
+                for what in ["FLUSHALL", "SCRIPT", "FLUSHALL"] {
+                    tokio::time::sleep(Duration::from_millis(1_500)).await;
+                    let words = [what, "FLUSH"];
+                    let count = if what == "SCRIPT" { 2 } else { 1 };
+                    beside.run::<()>(&words[..count]);
+                }
+            };
+            let (log, ()) = tokio::join!(hammer(&pods, Duration::from_secs(8)), forget);
+            let sent = log.len();
+            let most = sweep(log);
+            println!("{kind:?}, flushed twice: worst window {most} of {LIMIT}; {sent} sends");
+            let limit = usize::try_from(LIMIT).unwrap();
+            assert!(most <= limit, "{most}");
+            // Before, between and after.
+            assert!(sent > limit, "{sent}");
+        });
+    });
+}
+
 #[test]
 fn no_window_holds_more_than_its_limit_however_many_ask() {
     each(|kind| {
         let server = Server::start(kind);
         run(async {
-            let window = u64::try_from(WINDOW.as_micros()).unwrap();
-            let budget = Settings {
-                margin: 10_000,
-                concurrent: Some(64),
-                ..settings("a", &[(Measure::Requests, LIMIT, window)])
-            };
-            let pods = pods(&server, &[budget]);
+            let pods = pods(&server, &[budget()]);
             learn(&pods[0]).await;
             let time = Duration::from_secs(4);
             let log = hammer(&pods, time).await;
