@@ -17,6 +17,7 @@ mod answer;
 mod call;
 mod client;
 mod error;
+mod greeting;
 mod keys;
 mod ledger;
 mod options;

@@ -19,7 +19,7 @@
 --       account   granted, sent, returned, expired
 --       revisions the configurations in use: revision and when it was last told, for one or two
 --       c:<revision>  that configuration, a budget a line
---       b:<budget>    the state of a budget, see `load` and `save`
+--       b:<budget>    the state of a budget, see `load` and `line_of`
 --   2 {redrive:<domain>}:log     HASH  epoch; <budget>:<number> -> at, send, input tokens, output tokens
 --   3 {redrive:<domain>}:leases  HASH  epoch; <lease> -> see `lease_of` and `put_lease`
 --   4 {redrive:<domain>}:due     ZSET  <lease> by the time it ends, or is forgotten after it was over;
@@ -27,7 +27,7 @@
 --
 -- ARGV: verb, name for a new epoch, the server's id as the pod knows it ("-": unknown), revision,
 -- quarantine, life of a lease, how long an idle domain is kept; then what the verb says. Times are
--- microseconds, all others than ends of days are relative to now.
+-- microseconds, all but the starts and ends of days relative to now.
 --
 -- The answer: code, now, epoch, flags, then what the verb says. Flags: 1 another configuration is in use
 -- too, 2 this one was not told yet, 4 the epoch began with this call.
