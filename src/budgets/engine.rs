@@ -272,3 +272,55 @@ impl Drop for Keeping {
 pub(super) fn micros(time: Duration) -> Micros {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+    use crate::limits::{Asked, Choice, Refund, Settings, Weights};
+
+    /// Where the waker of one who waits could not be kept, it has a place and no seat.
+    #[test]
+    fn what_is_granted_to_an_empty_seat_goes_back_and_to_the_next() {
+        let budget = config::Budget {
+            settings: Settings {
+                name: "b".into(),
+                windows: Vec::new(),
+                concurrent: Some(1),
+                daily: Vec::new(),
+                refund: Refund::All,
+                margin: 0,
+            },
+            selector: config::Selector::default(),
+            zone: TimeZone::UTC,
+            fairness: None,
+            smoothing: None,
+            max_waiting: 9,
+            bytes_per_token: 1,
+        };
+        let engine = Arc::new(Engine::new(Clock::start(), [budget].into()));
+        let way = Choice {
+            budgets: &[0],
+            line: None,
+        };
+        let ask = || {
+            engine.with(|state, now| {
+                let asked = state.desk.ask(now, &[way], Weights::default(), 1_000_000);
+                match asked {
+                    Asked::Granted { lease, .. } => lease,
+                    Asked::Waits { ticket, .. } => ticket,
+                    other => panic!("{other:?}"),
+                }
+            })
+        };
+        let running = ask();
+        ask();
+        let next = ask();
+        engine.with(|state, _| state.sit(next, Waker::noop()));
+        engine.with(|state, now| state.desk.release(now, running));
+        let (news, _) = engine.with(|state, _| state.news(next, Waker::noop()));
+        assert!(matches!(news, Some(News::Granted { .. })));
+        engine.with(|state, _| assert_eq!(state.desk.limits().held(), 1));
+    }
+}

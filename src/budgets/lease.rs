@@ -7,20 +7,9 @@ use super::{
     engine::{Engine, micros},
 };
 use crate::{
-    limits::{BudgetId, LeaseId, Weights},
+    limits::{BudgetId, LeaseId, Spent, Weights},
     upstream::Permit,
 };
-
-/// What a send really took. What is not known stays as it was reserved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Tokens of the prompt.
-    pub input_tokens: Option<u64>,
-    /// Tokens of the answer.
-    pub output_tokens: Option<u64>,
-    /// Not the provider's count.
-    pub estimated: bool,
-}
 
 /// A lease, as the driver of its attempt has it. Dropped without being settled, it goes back if it was
 /// not sent, and stays as it was reserved if it was.
@@ -69,15 +58,23 @@ impl Lease {
 
     /// The send is over.
     pub fn settle(mut self, spent: Spent) {
+        if spent.input_tokens.is_none() && spent.output_tokens.is_none() {
+            // Nothing is known of it: it stays as it was reserved, and as a probe it proved nothing.
+            return;
+        }
         let Some(held) = self.held.take() else { return };
-        let reserved = held.reserved;
-        let actual = Weights {
-            input_tokens: spent.input_tokens.unwrap_or(reserved.input_tokens),
-            output_tokens: spent.output_tokens.unwrap_or(reserved.output_tokens),
-        };
+        let actual = held.reserved.settled(spent);
         let id = held.id;
         held.engine
             .with(|state, now| state.desk.settle(now, id, actual));
+    }
+
+    /// The answer has begun: what waited for this probe may go.
+    pub fn answered(&self) {
+        if let Some(held) = &self.held {
+            let id = held.id;
+            held.engine.with(|state, now| state.desk.answered(now, id));
+        }
     }
 
     /// The provider refused for a rate limit and asked for this wait: all budgets of the lease that
@@ -96,7 +93,7 @@ impl Lease {
         if let Some((held, budgets)) = self.of_a_provider() {
             held.engine.with(|state, now| {
                 let until = now.saturating_add(micros(wait));
-                state.desk.brake(now, &budgets, until);
+                state.desk.brake(&budgets, until);
             });
         }
     }

@@ -17,7 +17,7 @@ mod words;
 use std::{sync::Arc, time::Duration};
 
 pub use asking::Asking;
-pub use lease::{Lease, Pass, Spent};
+pub use lease::{Lease, Pass};
 pub use matching::{Matched, Occasion};
 pub use status::{BudgetStatus, LimitStatus};
 

@@ -13,7 +13,7 @@ use crate::{
         Admission, Budget, Config, Environment, LabelRate, Listen, Route, StreamRate, Target,
         in_words,
     },
-    limits::Measure,
+    limits::{Measure, Refund},
     protocol::{Dialect, Protocol},
     recovery::settings::{Replay, Timers},
 };
@@ -194,6 +194,27 @@ fn describe_budget(budget: &Budget, out: &mut impl Write) -> io::Result<()> {
     }
     if let Some(concurrent) = settings.concurrent {
         writeln!(out, "  {concurrent} at a time")?;
+    }
+    let windows = settings.windows.iter().map(|window| window.measure);
+    let days = settings.daily.iter().map(|daily| daily.measure);
+    if windows.chain(days).any(|m| m != Measure::Requests) {
+        let back = match settings.refund {
+            Refund::Never => "stay taken",
+            Refund::InputOnly => "come back, of prompts alone",
+            Refund::All => "come back",
+        };
+        writeln!(out, "  reserved tokens that were not used {back}")?;
+    }
+    if let Some(fairness) = &budget.fairness {
+        writeln!(out, "  fair between the values of {}", fairness.label)?;
+    }
+    if let Some(pace) = &budget.smoothing {
+        let per = in_words(pace.per);
+        writeln!(
+            out,
+            "  paced: {} in {per}, {} at once",
+            pace.requests, pace.burst
+        )?;
     }
     Ok(())
 }

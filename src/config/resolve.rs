@@ -4,6 +4,7 @@
 mod budget;
 mod listen;
 mod provider;
+mod refund;
 mod route;
 mod secret;
 mod selector;
@@ -63,7 +64,7 @@ impl<'a> Resolver<'a> {
         let names = Names::of(self.tree, &file);
         let providers = self.providers(&root.key("providers"), file.providers);
         let routes = self.routes(&root.key("routes"), file.routes, &providers);
-        let budgets = self.budgets(&root.key("budgets"), file.budgets, &names);
+        let budgets = self.budgets(&root.key("budgets"), file.budgets, &names, &routes);
         let telemetry = self.telemetry(&root.key("telemetry"), file.telemetry);
         Some(Config {
             listen: listen?,

@@ -16,6 +16,10 @@ pub type BudgetId = usize;
 /// How many sends one budget remembers at most, unless told otherwise: 32 MiB.
 const MOST_ENTRIES: usize = 1 << 20;
 
+/// The largest limit of requests in a window that can be used: one remembered entry each, and some to spare
+/// for what runs.
+pub const MOST_REQUESTS: u64 = 1_000_000;
+
 /// Why no lease was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {

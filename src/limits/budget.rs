@@ -203,7 +203,9 @@ impl Budget {
         let known = actual.is_some();
         let actual = actual.unwrap_or(reserved);
         let kept = reserved.after_refund(actual, refund);
+        // Of what is not limited here nothing had to be reserved.
         let overrun = reserved.overrun(actual);
+        let overrun = overrun.only(|measure| self.settings.limits(measure));
         self.log.close(place.number, kept);
         self.calendar
             .close(place.days, refund, reserved, kept, overrun);
@@ -213,6 +215,11 @@ impl Budget {
         }
         self.running = self.running.saturating_sub(1);
         self.rest.over(now, lease, known);
+    }
+
+    /// The answer to a lease's send has begun; whether that ended a rest.
+    pub(super) fn answered(&mut self, now: Micros, lease: u64) -> bool {
+        self.rest.over(now, lease, true)
     }
 
     /// The provider asked not to be asked before `until`.

@@ -129,6 +129,22 @@ impl Limits {
         self.close(now, id, Some(actual));
     }
 
+    /// The answer to the send of a lease has begun: a probe among its budgets has shown that the rest is
+    /// over. Whether there was one.
+    pub fn answered(&mut self, now: Micros, id: LeaseId) -> bool {
+        let now = self.clock(now);
+        let Some(lease) = self.leases.get(&id).filter(|lease| lease.sent) else {
+            return false;
+        };
+        let mut opened = false;
+        for part in &lease.parts {
+            if let Some(budget) = self.budgets.get_mut(part.budget) {
+                opened |= budget.answered(now, id);
+            }
+        }
+        opened
+    }
+
     /// The holder of these leases lives: they end no sooner than `until`. Those that are over already are
     /// told: their sends must be cut.
     pub fn renew(&mut self, now: Micros, ids: &[LeaseId], until: Micros) -> Vec<LeaseId> {

@@ -27,7 +27,7 @@ mod tally;
 pub mod tokens;
 mod weights;
 
-pub use acquire::{BudgetId, Denied, Limits};
+pub use acquire::{BudgetId, Denied, Limits, MOST_REQUESTS};
 pub use budget::{Full, Limit};
 pub use desk::{
     Asked, Choice, Counts, Desk, Event, GRANTS_A_LOOK, Obstacle, Outlook, Pace, TOLD_A_LOOK,
@@ -36,7 +36,7 @@ pub use fairness::{Line, REMEMBERED, Ticket};
 pub use forecast::Ahead;
 pub use lease::{Account, LeaseId};
 pub use settings::{DailyLimit, Measure, Refund, Settings, WindowLimit};
-pub use weights::Weights;
+pub use weights::{Spent, Weights};
 
 /// Microseconds since the origin of time.
 pub type Micros = u64;

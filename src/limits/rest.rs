@@ -44,15 +44,17 @@ impl Rest {
     }
 
     /// `lease` is over. If it was the probe and it is not `known` how it went, it proved nothing: the next
-    /// one is the probe.
-    pub(super) fn over(&mut self, now: Micros, lease: u64, known: bool) {
-        if self.state == State::Probing(lease) {
+    /// one is the probe. Whether it was.
+    pub(super) fn over(&mut self, now: Micros, lease: u64, known: bool) -> bool {
+        let probes = self.state == State::Probing(lease);
+        if probes {
             self.state = if known {
                 State::None
             } else {
                 State::Until(now)
             };
         }
+        probes
     }
 
     /// The provider asked not to be asked before `until`.

@@ -82,3 +82,17 @@ pub struct Settings {
     /// is longer by it.
     pub margin: Micros,
 }
+
+impl Settings {
+    /// Whether anything limits `measure`.
+    pub fn limits(&self, measure: Measure) -> bool {
+        let windows = self.windows.iter().map(|limit| limit.measure);
+        let mut all = windows.chain(self.daily.iter().map(|limit| limit.measure));
+        all.any(|limited| limited == measure)
+    }
+
+    /// Whether anything limits tokens.
+    pub fn limits_tokens(&self) -> bool {
+        self.limits(Measure::InputTokens) || self.limits(Measure::OutputTokens)
+    }
+}

@@ -40,6 +40,11 @@ impl Generation {
 
     /// Goes where there is no failure of this generation that would say why not.
     pub(super) fn go(&mut self, now: Time, pick: Pick, commons: &impl Access) {
+        let by = self.no_way_on(pick);
+        let denial = || {
+            self.soonest_denial(now)
+                .filter(|_| by == StoppedBy::Limiter)
+        };
         match pick {
             Pick::Now { target, .. } => self.reserve(now, target, commons),
             Pick::Later { target, hold, .. } if hold.until < self.admission_ends() => {
@@ -51,11 +56,11 @@ impl Generation {
                 let message = format!("no target is usable; the soonest returns in {wait:?}");
                 let mut failure = ours(Class::NoTarget, message);
                 failure.wait = hold.supplied.then_some(wait);
-                self.stop(now, failure, StoppedBy::NoTarget, commons);
+                self.stop(now, denial().unwrap_or(failure), by, commons);
             }
             Pick::None => {
                 let failure = ours(Class::NoTarget, "no target of the route is usable");
-                self.stop(now, failure, StoppedBy::NoTarget, commons);
+                self.stop(now, denial().unwrap_or(failure), by, commons);
             }
         }
     }
@@ -108,7 +113,7 @@ impl Generation {
             Pick::None => false,
         };
         match self.last_failure() {
-            Some(last) if !fits => self.stop(now, last, StoppedBy::NoTarget, commons),
+            Some(last) if !fits => self.stop(now, last, self.no_way_on(pick), commons),
             _ => {
                 self.give_up_sequel(pick);
                 self.go(now, pick, commons);

@@ -40,8 +40,17 @@ impl Generation {
             Upstream::Decoded(event) => self.on_decoded(now, event, commons),
             Upstream::Sent => {
                 attempt.clockwork.sent(now);
-                self.executed(Executed::Maybe);
-                self.observe(Observation::Sent);
+                if self.executed(Executed::Maybe) {
+                    self.observe(Observation::Sent);
+                }
+            }
+            Upstream::Stayed => {
+                attempt.clockwork.stayed();
+                if let Some(entry) = self.ledger.current()
+                    && entry.executed == Executed::Maybe
+                {
+                    entry.executed = Executed::No;
+                }
             }
             Upstream::Head { status, request_id } => {
                 attempt.clockwork.head(now);
@@ -64,12 +73,14 @@ impl Generation {
         }
     }
 
-    fn executed(&mut self, executed: Executed) {
-        if let Some(entry) = self.ledger.current()
-            && entry.executed != Executed::Yes
-        {
-            entry.executed = executed;
-        }
+    /// Notes it; whether it is news.
+    fn executed(&mut self, executed: Executed) -> bool {
+        let entry = self.ledger.current();
+        let Some(entry) = entry.filter(|entry| entry.executed < executed) else {
+            return false;
+        };
+        entry.executed = executed;
+        true
     }
 
     fn on_decoded(&mut self, now: Time, event: protocol::Event<'_>, commons: &impl Access) {
@@ -240,6 +251,7 @@ impl Generation {
         if let Some(entry) = self.ledger.current() {
             entry.first_token = Some(now);
         }
+        self.commands.push_back(Command::Answered);
         if !self.had_first_token {
             self.had_first_token = true;
             self.observe(Observation::FirstToken {

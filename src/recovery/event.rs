@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::Time;
 use crate::{
+    limits::Spent,
     proto::{self, Delivery, LedgerEntry, WaitSource, waiting},
     protocol,
     verdict::{Class, Denied, Failure},
@@ -71,8 +72,10 @@ pub enum Event<'a> {
 /// What the driver saw of an exchange.
 #[derive(Debug)]
 pub enum Upstream<'a> {
-    /// The request was handed to a ready connection: from here on it may have left.
+    /// The request is handed to a ready connection: from here on it may have left.
     Sent,
+    /// The hand-over proved that nothing has left.
+    Stayed,
     /// A response head; the provider has the request.
     Head {
         /// The HTTP status.
@@ -113,6 +116,8 @@ pub enum Command {
         /// Not the original request, but what goes on where another attempt ended.
         follow_up: Option<Box<FollowUp>>,
     },
+    /// The answer has begun: the provider has let the attempt in.
+    Answered,
     /// The provider has refused the attempt for a rate limit: the budgets of its lease that stand for
     /// the provider rest for so long.
     Penalise {
@@ -156,17 +161,6 @@ pub struct Wait {
     pub denied: Option<Denied>,
     /// How long it lasts, from now; unknown where it depends on others.
     pub expected: Option<Duration>,
-}
-
-/// What a send really took of its lease. What is not known stays as it was reserved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Tokens of the prompt.
-    pub input_tokens: Option<u64>,
-    /// Tokens of the answer.
-    pub output_tokens: Option<u64>,
-    /// Not the provider's count.
-    pub estimated: bool,
 }
 
 /// A request for the rest of an answer.

@@ -228,6 +228,11 @@ impl Generation {
         }
     }
 
+    /// Whether `attempt` is in flight.
+    pub fn runs(&self, attempt: u32) -> bool {
+        matches!(&self.state, State::Running(running) if running.number == attempt)
+    }
+
     /// What was sent, waited for and paid so far.
     pub fn account(&self) -> proto::Ledger {
         self.ledger.to_proto(self.params.wall_origin)

@@ -145,6 +145,9 @@ impl Generation {
         else {
             return;
         };
+        if failure.class == Class::ExceedsLimit && self.begins_anew(target) {
+            return self.ask_again(now, commons);
+        }
         self.commands.push_back(Command::Abort { condemn: false });
         self.itinerary
             .deny(target, Denial { until, failure }, returns);
@@ -165,10 +168,19 @@ impl Generation {
         }
     }
 
-    fn soonest_denial(&self, now: Time) -> Option<Failure> {
+    /// Why there is no way on but `pick`, which is none in time.
+    pub(super) fn no_way_on(&self, pick: Pick) -> StoppedBy {
+        match self.itinerary.is_held_back(pick) {
+            true => StoppedBy::Limiter,
+            false => StoppedBy::NoTarget,
+        }
+    }
+
+    pub(super) fn soonest_denial(&self, now: Time) -> Option<Failure> {
         let denial = self.itinerary.soonest_denial()?;
+        let until = denial.until.map(|until| until.since(now));
         Some(Failure {
-            wait: denial.until.map(|until| until.since(now)),
+            wait: until.or(denial.failure.wait),
             ..denial.failure.clone()
         })
     }

@@ -22,7 +22,7 @@
 //!    or the credential became unusable meanwhile. `Abort` and a new `Reserve` give up what is held or
 //!    waited for, and leave nothing behind.
 //! 5. The lease of an attempt is held until `Settle`, which comes if the attempt may have left, or until
-//!    `Abort`, after which it goes back. `Penalise` comes before them.
+//!    `Abort`, after which it goes back. `Answered` and `Penalise` come before them.
 //! 6. After `Observe(Ended)` there is a terminal frame; nothing but `Attach`, `ClientLost` and
 //!    `TimerDue` changes anything then.
 
@@ -57,7 +57,7 @@ mod transcript;
 
 pub use client::Next;
 pub use commons::{Access, Commons};
-pub use event::{Command, Event, FollowUp, Observation, Spent, Takes, Upstream, Wait};
+pub use event::{Command, Event, FollowUp, Observation, Takes, Upstream, Wait};
 pub use generation::{Generation, Params};
 pub use ledger::{duration, verdict};
 pub use policy::Target;

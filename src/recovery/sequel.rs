@@ -181,6 +181,22 @@ impl Generation {
         self.void_from(0, &sequel.cause, None);
     }
 
+    /// What `target` was to be asked to continue is more than a budget can ever hold, and the original
+    /// request may be less: whether that is asked for instead.
+    pub(super) fn begins_anew(&mut self, target: usize) -> bool {
+        if self.holds_on_to(0).is_some() {
+            return false;
+        }
+        let continues =
+            |sequel: &mut Box<Sequel>| sequel.mode == Mode::Continue && sequel.target == target;
+        let Some(sequel) = self.sequel.take_if(continues) else {
+            return false;
+        };
+        self.itinerary.refused_to_continue();
+        self.void_from(0, &sequel.cause, None);
+        true
+    }
+
     /// The next attempt goes on with what is kept.
     pub(super) fn plan_sequel(&mut self, way: Way, cause: &Failure) {
         let stored = self.running().and_then(|attempt| attempt.stored.take());

@@ -8,12 +8,14 @@
 //! | it was accepted, with a usage | counted | counted |
 //! | anything else | counted, if a usage came; else as reserved | the most of what was counted and one token per byte that came; as reserved if nothing came, or if the response is stored and may be read on |
 //!
-//! A token is never less than a byte, so bytes bound the tokens of what was seen. What a provider does
-//! not say (a count of 0) is not known. All that is not the provider's own count is an estimate, which
-//! never counts for more than was reserved.
+//! A token is never less than a byte, so bytes bound the tokens of what was seen, and of the whole answer as
+//! long as the provider streams all that it makes. Reasoning that it does not stream is in none of these
+//! numbers: an answer that was cut off may have cost more than is settled, by what nobody can know. What a
+//! provider does not say (a count of 0) is not known. All that is not the provider's own count is an
+//! estimate, which never counts for more than was reserved.
 
-use super::event::Spent;
 use crate::{
+    limits::Spent,
     proto::{Mode, Usage},
     verdict::{Failure, Stage},
 };

@@ -153,6 +153,11 @@ impl Clockwork {
         self.last_event = now;
     }
 
+    /// It was not after all.
+    pub fn stayed(&mut self) {
+        self.sent = None;
+    }
+
     /// The response head came, which proves the hand-over if that was not told.
     pub fn head(&mut self, now: Time) {
         self.sent(now);

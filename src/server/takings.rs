@@ -2,10 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use bytes::Bytes;
+
 use crate::{
     budgets::{Budgets, Matched, Occasion},
     config::{Budget, Route, Target},
-    limits::{Measure, Weights, tokens},
+    session::Estimate,
 };
 
 /// Whose attempts, and of what.
@@ -45,22 +47,18 @@ impl Takings<'_> {
         }
     }
 
-    /// The most tokens that `body` takes; none where no budget in `matched` limits any: counting takes
-    /// time.
-    pub(super) fn tokens(&self, model: &str, body: &[u8], matched: &[Arc<Matched>]) -> Weights {
+    /// The most tokens that `body` takes; none where no budget in `matched` limits any.
+    pub(super) fn tokens(&self, model: &str, body: &Bytes, matched: &[Arc<Matched>]) -> Estimate {
         let budgets = matched.iter().flat_map(|matched| &*matched.budgets);
         let bytes_per_token = budgets
             .filter_map(|id| self.configured.get(*id))
-            .filter(|budget| limits_tokens(budget))
+            .filter(|budget| budget.settings.limits_tokens())
             .map(|budget| budget.bytes_per_token)
             .min();
-        let Some(bytes_per_token) = bytes_per_token else {
-            return Weights::default();
-        };
-        Weights {
-            input_tokens: tokens::input(model, body, bytes_per_token),
-            output_tokens: tokens::output(body).unwrap_or(self.route.max_output_tokens),
-        }
+        let most = self.route.max_output_tokens;
+        bytes_per_token.map_or_else(Estimate::default, |bytes_per_token| {
+            Estimate::new(model, body.clone(), bytes_per_token, most)
+        })
     }
 
     /// What the retry budget of attempts that match `matched` is called: the first budget that stands
@@ -75,14 +73,6 @@ impl Takings<'_> {
     }
 }
 
-fn limits_tokens(budget: &Budget) -> bool {
-    let windows = budget.settings.windows.iter().map(|limit| limit.measure);
-    let daily = budget.settings.daily.iter().map(|limit| limit.measure);
-    windows
-        .chain(daily)
-        .any(|measure| measure != Measure::Requests)
-}
-
 #[cfg(test)]
 mod tests {
     use std::{env::VarError, io, path::Path, time::Duration};
@@ -91,6 +81,7 @@ mod tests {
     use crate::{
         clock::Clock,
         config::{Config, Environment},
+        limits::Weights,
         proto::{Conversation, Message, Part, Role, Start, part, start::Input},
         server::start::{Circumstances, Prepared, prepare},
     };
@@ -153,9 +144,14 @@ budgets:
         let targets = plan.targets.iter().zip(params.targets.iter());
         targets
             .map(|(planned, target)| {
+                let known = planned.tokens.known();
+                assert!(
+                    known.is_none_or(|known| known == Weights::default()),
+                    "counted before it is reserved"
+                );
                 let budgets = planned.budgets.iter().map(|m| m.budgets.to_vec());
                 let domains = target.domains.iter().map(|domain| domain.to_string());
-                (budgets.collect(), domains.collect(), planned.tokens)
+                (budgets.collect(), domains.collect(), planned.tokens.count())
             })
             .collect()
     }

@@ -13,15 +13,16 @@ use std::{
 use tokio::time::Sleep;
 
 use super::{
-    PlannedTarget, Session, Work,
+    Environment, PlannedTarget, Session, Work,
+    gate::Gate,
     reservation::{Held, Progress, Reservation},
     response::Response,
 };
 use crate::{
-    budgets::{self, Lease},
-    limits::Weights,
-    recovery::{Command, Event, FollowUp, Spent, Time, Upstream as Seen},
-    upstream::Exchange,
+    budgets::Lease,
+    limits::{Spent, Weights},
+    recovery::{Command, Event, FollowUp, Time, Upstream as Seen},
+    upstream::{Exchange, Permit},
     verdict::{Class, Failure, Origin, Stage},
 };
 
@@ -137,9 +138,17 @@ impl Driver {
                 takes,
             } => {
                 if let Some(planned) = self.planned(target) {
-                    let upstream = &*self.session.environment.upstream;
-                    let reservation =
-                        Reservation::new(target, planned, &credentials, takes, upstream);
+                    let Environment {
+                        upstream, counters, ..
+                    } = &*self.session.environment;
+                    let reservation = Reservation::new(
+                        target,
+                        planned,
+                        &credentials,
+                        takes,
+                        &**upstream,
+                        counters,
+                    );
                     self.held = None;
                     self.reservation = Some(Box::new(reservation));
                 }
@@ -150,6 +159,11 @@ impl Driver {
                 credential,
                 follow_up,
             } => self.send(attempt, target, credential, follow_up.as_deref()),
+            Command::Answered => {
+                if let Some(lease) = self.running.as_ref().and_then(|r| r.lease.as_ref()) {
+                    lease.answered();
+                }
+            }
             Command::Penalise { wait } => {
                 if let Some(lease) = self.running.as_ref().and_then(|r| r.lease.as_ref()) {
                     lease.penalise(wait);
@@ -191,7 +205,12 @@ impl Driver {
             return self.tell(attempt, Seen::Failed(failure));
         };
         let upstream = &self.session.environment.upstream;
-        let permit = held.lease.as_ref().and_then(Lease::permit);
+        let gate = Gate {
+            session: Arc::clone(&self.session),
+            attempt,
+            lease: held.lease.as_ref().and_then(Lease::permit),
+        };
+        let permit = Some(Box::new(gate) as Box<dyn Permit>);
         let exchange = upstream.open(&planned.provider.endpoint, held.slot, request, permit);
         self.running = Some(Running {
             attempt,
@@ -217,10 +236,9 @@ impl Driver {
             false => u64::MAX,
         };
         if let Some(lease) = running.lease.take() {
-            lease.settle(budgets::Spent {
-                input_tokens: spent.input_tokens,
+            lease.settle(Spent {
                 output_tokens: spent.output_tokens.map(|tokens| tokens.min(most)),
-                estimated: spent.estimated,
+                ..spent
             });
         }
     }
@@ -303,7 +321,7 @@ impl Driver {
     }
 
     pub(super) fn tell(&self, attempt: u32, signal: Seen<'_>) {
-        self.handle(Event::Upstream { attempt, signal });
+        self.session.tell(attempt, signal);
     }
 
     fn handle(&self, event: Event<'_>) {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::estimate::Counters;
 use crate::{
     budgets::Budgets,
     clock::Clock,
@@ -22,6 +23,8 @@ pub struct Environment {
     pub telemetry: Telemetry,
     /// Transcripts together.
     pub memory: Memory,
+    /// Who counts prompts.
+    pub(super) counters: Counters,
     commons: Mutex<Commons>,
 }
 
@@ -45,6 +48,7 @@ impl Environment {
                 bytes,
                 max: max_total_bytes,
             },
+            counters: Counters::new(),
             commons: Mutex::new(commons),
         }
     }

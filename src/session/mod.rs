@@ -8,6 +8,8 @@
 mod contain;
 mod driver;
 mod environment;
+mod estimate;
+mod gate;
 mod observe;
 mod plan;
 mod registry;
@@ -21,6 +23,7 @@ use std::{
 };
 
 pub use environment::{Environment, Memory};
+pub use estimate::Estimate;
 pub use plan::{Plan, PlannedTarget};
 pub use registry::{Registry, StartOutcome};
 
@@ -28,7 +31,7 @@ use contain::Task;
 
 use crate::{
     proto::{Committed, Delivery, Failed, Ledger},
-    recovery::{Event, Generation, Next, Time},
+    recovery::{Event, Generation, Next, Time, Upstream},
     telemetry::{GenerationObserver, SpanContext},
 };
 
@@ -258,6 +261,25 @@ impl Session {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// Something about the exchange of an attempt.
+    fn tell(&self, attempt: u32, signal: Upstream<'_>) {
+        self.with_core(|now, core, environment| {
+            core.handle(now, Event::Upstream { attempt, signal }, environment);
+        });
+    }
+
+    /// The request of `attempt` is about to leave: from here on it may have. `false` if the attempt has
+    /// ended.
+    fn leaves(&self, attempt: u32) -> bool {
+        let mut runs = false;
+        self.with_core(|now, core, environment| {
+            let signal = Upstream::Sent;
+            core.handle(now, Event::Upstream { attempt, signal }, environment);
+            runs = core.runs(attempt);
+        });
+        runs
     }
 
     /// The driver unwound: a bug of ours, which ends the generation. `false` if the core does not even

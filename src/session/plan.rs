@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use secrecy::ExposeSecret;
 
+use super::Estimate;
 use crate::{
     budgets::Matched,
     config::Provider,
-    limits::Weights,
     protocol::{Decoder, DecoderOptions, adapter::adapter},
     recovery::FollowUp,
     upstream::Request,
@@ -45,7 +45,7 @@ pub struct PlannedTarget {
     /// provider has none).
     pub budgets: Vec<Arc<Matched>>,
     /// What an attempt takes of them at most; nothing where none of them limits tokens.
-    pub tokens: Weights,
+    pub tokens: Estimate,
 }
 
 impl PlannedTarget {

@@ -1,7 +1,9 @@
 //! What an attempt holds before it is sent: a connection slot, and a lease of every budget that matches.
+//! If a budget limits tokens, they are counted first.
 //!
 //! ```text
-//!            free                     granted
+//!   Count
+//!    ▼       free                     granted
 //!   Slot ───────────▶ Lease, slot held ─────────▶ Held
 //!    ▲                      │ has to be waited for: the slot is given back
 //!    │                      ▼
@@ -18,7 +20,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Environment, PlannedTarget};
+use super::{
+    Environment, PlannedTarget,
+    estimate::{Counted, Counters, Counting},
+};
 use crate::{
     budgets::{self, Answer, Ask, Asking, Budgets, Lease, Refusal, RefusalKind, Way},
     limits::Weights,
@@ -36,6 +41,7 @@ pub(super) struct Reservation {
     target: usize,
     endpoint: Arc<Endpoint>,
     ask: Ask,
+    takes: Takes,
     stage: Stage,
     /// The core knows that a slot is waited for.
     told: bool,
@@ -44,6 +50,7 @@ pub(super) struct Reservation {
 }
 
 enum Stage {
+    Count(Counting),
     Slot(SlotFuture),
     Lease {
         asking: Asking,
@@ -80,6 +87,7 @@ impl Reservation {
         credentials: &[usize],
         takes: Takes,
         upstream: &dyn Upstream,
+        counters: &Counters,
     ) -> Self {
         let way = |&credential: &usize| Way {
             credential,
@@ -89,15 +97,25 @@ impl Reservation {
             Duration::ZERO => SEND_WITHIN,
             connect => connect,
         };
+        let endpoint = Arc::clone(&planned.provider.endpoint);
+        let counted = match takes {
+            Takes::Nothing => Counted::Now(Weights::default()),
+            Takes::Whole | Takes::Continuation { .. } => counters.count(&planned.tokens),
+        };
+        let (whole, stage) = match counted {
+            Counted::Now(whole) => (whole, Stage::Slot(upstream.slot(&endpoint))),
+            Counted::Later(counting) => (Weights::default(), Stage::Count(counting)),
+        };
         Self {
             target,
-            endpoint: Arc::clone(&planned.provider.endpoint),
+            endpoint,
             ask: Ask {
                 ways: credentials.iter().map(way).collect(),
-                tokens: weights(planned.tokens, takes),
+                tokens: weights(whole, takes),
                 send_within,
             },
-            stage: Stage::Slot(upstream.slot(&planned.provider.endpoint)),
+            takes,
+            stage,
             told: false,
             waits: None,
         }
@@ -131,6 +149,11 @@ impl Reservation {
     ) -> Poll<Progress> {
         loop {
             match &mut self.stage {
+                Stage::Count(counting) => {
+                    let whole = ready!(counting.as_mut().poll(cx));
+                    self.ask.tokens = weights(whole, self.takes);
+                    self.stage = Stage::Slot(upstream.slot(&self.endpoint));
+                }
                 Stage::Slot(slot) => match slot.as_mut().poll(cx) {
                     Poll::Ready(Ok(slot)) => {
                         self.told = false;

@@ -8,7 +8,10 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use redrive::{budgets::*, limits::Account};
+use redrive::{
+    budgets::*,
+    limits::{Account, Spent},
+};
 
 use crate::support::*;
 
@@ -71,6 +74,26 @@ async fn a_lease_that_is_dropped_after_its_send_stays_counted() {
     drop(sent(&budgets, through(&[0])));
     assert_eq!(budgets.account().0.sent, 1);
     waits(&budgets, through(&[0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_leaves_after_the_drivers_half_is_gone_however_it_went() {
+    let budgets = budgets([requests("b", 9, 60 * SECOND)]);
+    let settled = at_once(&budgets, through(&[0]));
+    let mut permit = settled.permit().unwrap();
+    settled.settle(Spent::default());
+    assert!(!permit.leave());
+    // Handed over, and the driver is gone before the door hears that it stayed and tries again.
+    let dropped = at_once(&budgets, through(&[0]));
+    let mut permit = dropped.permit().unwrap();
+    assert!(permit.leave());
+    drop(dropped);
+    let used = || budgets.status()[0].limits[0].used;
+    let counted = used();
+    permit.stayed();
+    assert_eq!(used(), counted, "what nobody answers for stays counted");
+    assert!(!permit.leave());
+    assert_eq!(budgets.account().1, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,6 +165,12 @@ fn one_that_waits_is_dropped_after_its_runtime() {
     drop(runtime);
     drop(first);
     assert_eq!(waiting(&budgets), 1);
+    // In another runtime there is a keeper again.
+    let mut second = second;
+    clocked().block_on(async {
+        let lease = tokio::time::timeout(120 * SECOND, lease(&mut second));
+        assert!(lease.await.is_ok());
+    });
     drop(second);
     assert_eq!(waiting(&budgets), 0);
 }

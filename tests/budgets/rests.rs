@@ -2,7 +2,12 @@
 
 use std::task::Poll;
 
-use redrive::{budgets::*, config::Selector, limits::Weights, proto::waiting::Reason};
+use redrive::{
+    budgets::*,
+    config::Selector,
+    limits::{Measure, Spent, Weights},
+    proto::waiting::Reason,
+};
 use tokio::time::Instant;
 
 use crate::support::*;
@@ -40,8 +45,16 @@ async fn a_refusal_with_a_wait_stops_everybody_and_one_probe_lets_them_go() {
     assert!(probe.permit().unwrap().leave());
     let (_late, wait) = waits(&budgets, through(&[0]));
     assert_eq!((wait.reason, wait.expected), (Reason::Cooldown, None));
+    // One that ended without a word has proved nothing.
     probe.settle(Spent::default());
-    let _second = lease(&mut all[1]).await;
+    let probe = lease(&mut all[1]).await;
+    assert!(probe.permit().unwrap().leave());
+    let (_later, wait) = waits(&budgets, through(&[0]));
+    assert_eq!((wait.reason, wait.expected), (Reason::Cooldown, None));
+    probe.settle(Spent {
+        output_tokens: Some(1),
+        ..Spent::default()
+    });
     let _third = lease(&mut all[2]).await;
     assert_eq!(before.elapsed(), 30 * SECOND);
 }
@@ -75,8 +88,12 @@ async fn a_providers_word_does_not_concern_budgets_of_ours() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_known_stays_as_it_was_reserved() {
-    let measure = redrive::limits::Measure::InputTokens;
-    let budgets = budgets([window_of(budget("b"), measure, 100, 60 * SECOND)]);
+    let budgets = budgets([window_of(
+        budget("b"),
+        Measure::InputTokens,
+        100,
+        60 * SECOND,
+    )]);
     let used = || budgets.status()[0].limits[0].used;
     let tokens = |input_tokens| Ask {
         tokens: Weights {
@@ -136,4 +153,24 @@ async fn another_credential_is_taken_where_the_first_rests() {
         Poll::Ready(Answer::Granted { credential, .. }) => assert_eq!(credential, 1),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_had_not_to_be_reserved_is_no_overrun() {
+    let counted = Spent {
+        input_tokens: Some(7),
+        output_tokens: Some(5),
+        estimated: false,
+    };
+    let tokens = window_of(budget("tokens"), Measure::OutputTokens, 100, 60 * SECOND);
+    let budgets = budgets([requests("requests", 9, 60 * SECOND), tokens]);
+    let overruns = || budgets.status().into_iter().map(|budget| budget.overruns);
+    sent(&budgets, through(&[0])).settle(counted);
+    assert!(overruns().eq([0, 0]), "no tokens are limited");
+    let reads_on = sent(&budgets, through(&[0, 1]));
+    reads_on.settle(Spent::default());
+    assert!(overruns().eq([0, 0]), "reading on takes none");
+    sent(&budgets, through(&[0, 1])).settle(counted);
+    assert!(overruns().eq([0, 1]));
+    assert_eq!(budgets.status()[1].limits[0].used, 5);
 }

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use redrive::budgets::*;
+use redrive::{budgets::*, limits::Spent};
 
 use crate::support::*;
 

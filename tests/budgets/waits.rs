@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use redrive::{
     budgets::*,
     clock::Clock,
-    limits::{DailyLimit, Measure},
+    limits::{DailyLimit, Measure, Spent},
     proto::waiting::Reason,
 };
 use tokio::time::Instant;
@@ -86,4 +86,33 @@ async fn no_matching_budget_is_no_wait_and_no_account() {
     let lease = at_once(&budgets, through(&[]));
     assert!(lease.permit().is_none());
     assert_eq!(budgets.account().0.granted, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_later_and_may_go_sooner_is_woken_sooner() {
+    let late = requests("late", 1, 60 * SECOND);
+    let budgets = budgets([late, requests("soon", 1, 10 * SECOND)]);
+    drop(sent(&budgets, through(&[0])));
+    drop(sent(&budgets, through(&[1])));
+    let _late = waits(&budgets, through(&[0]));
+    tokio::time::advance(SECOND).await;
+    let (mut soon, _) = waits(&budgets, through(&[1]));
+    let before = Instant::now();
+    drop(lease(&mut soon).await);
+    assert_eq!(before.elapsed(), 9 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_send_of_a_day_counts_on_that_day() {
+    let mut daily = budget("b");
+    let measure = Measure::Requests;
+    daily.settings.daily.push(DailyLimit { measure, limit: 1 });
+    let budgets = budgets([daily]);
+    drop(sent(&budgets, through(&[0])));
+    let (asking, wait) = waits(&budgets, through(&[0]));
+    drop(asking);
+    tokio::task::yield_now().await;
+    tokio::time::advance(wait.expected.unwrap() + SECOND).await;
+    drop(sent(&budgets, through(&[0])));
+    waits(&budgets, through(&[0]));
 }

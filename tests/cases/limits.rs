@@ -44,7 +44,6 @@ budgets:
     match: {{route: case}}
     input_tokens: [{{limit: {tokens}, window: 60s}}]
     output_tokens: [{{limit: {tokens}, window: 60s}}]
-    refund: never
 "
     )
 }

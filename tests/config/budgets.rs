@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use redrive::{
     config::{Admission, Budget, Config, Fairness, LabelRate, Selector, Smoothing, StreamRate},
-    limits::{DailyLimit, Measure, Refund, WindowLimit},
+    limits::{DailyLimit, MOST_REQUESTS, Measure, Refund, WindowLimit},
 };
 
 use crate::support::*;
@@ -96,13 +96,55 @@ fn a_budget_has_the_documented_defaults() {
     assert_eq!(budget.selector, Selector::default());
     assert_eq!(budget.settings.windows, []);
     assert_eq!(budget.settings.daily, []);
-    assert_eq!(budget.settings.refund, Refund::All);
+    assert_eq!(budget.settings.refund, Refund::Never);
     assert_eq!(budget.settings.margin, 250_000);
     assert_eq!(budget.zone.iana_name(), Some("UTC"));
     assert_eq!(budget.fairness, None);
     assert_eq!(budget.smoothing, None);
     assert_eq!(budget.max_waiting, 10_000);
     assert_eq!(budget.bytes_per_token, 1);
+}
+
+#[test]
+fn what_comes_back_is_as_the_providers_do_that_the_budget_stands_for() {
+    let file = |selector: &str| {
+        format!(
+            "\
+providers:
+  vendor: {{base_url: 'http://v/v1', credentials: [{{name: main, api_key: {{env: OPENAI_API_KEY}}}}]}}
+  azure: {{base_url: 'http://a/v1', dialect: azure}}
+  responses: {{base_url: 'http://r/v1', protocol: openai_responses}}
+  claude: {{base_url: 'http://c', protocol: anthropic_messages, credentials: [{{name: own, api_key: {{env: OPENAI_API_KEY}}}}]}}
+  local: {{base_url: 'http://l/v1', dialect: vllm}}
+routes:
+  default: {{targets: [{{provider: vendor, model: m}}, {{provider: local, model: m}}], models: ['m-*']}}
+  azure: {{targets: [{{provider: azure, model: m}}]}}
+  responses: {{targets: [{{provider: responses, model: m}}]}}
+  other: {{targets: [{{provider: claude, model: m}}, {{provider: local, model: m}}]}}
+budgets:
+  - {{name: b, match: {selector}, input_tokens: [{{limit: 9, window: 1s}}]}}
+"
+        )
+    };
+    for (selector, refund) in [
+        ("{}", Refund::Never),
+        ("{provider: vendor}", Refund::Never),
+        ("{provider: azure}", Refund::Never),
+        ("{provider: responses}", Refund::Never),
+        ("{provider: claude}", Refund::All),
+        ("{provider: local}", Refund::All),
+        ("{credential: main}", Refund::Never),
+        ("{credential: own}", Refund::All),
+        ("{target: 'vendor/m-*'}", Refund::Never),
+        ("{target: 'local/*'}", Refund::All),
+        ("{route: default}", Refund::Never),
+        ("{route: other}", Refund::All),
+        ("{route: default, provider: local}", Refund::All),
+        ("{label.tenant: gold}", Refund::Never),
+    ] {
+        let config = parse(&file(selector)).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(config.budgets[0].settings.refund, refund, "{selector}");
+    }
 }
 
 #[test]
@@ -171,7 +213,7 @@ fn one_window_may_have_two_limits_and_two_kinds_the_same_window() {
 
 #[test]
 fn limits_and_windows_are_taken_up_to_their_bounds() {
-    let window = budget("match: {}, requests: [{limit: 1000000000000, window: 31d}]")
+    let window = budget("match: {}, input_tokens: [{limit: 1000000000000, window: 31d}]")
         .settings
         .windows[0];
     assert_eq!(
@@ -406,6 +448,25 @@ fn budgets_and_windows_are_bounded() {
         error.ends_with("requests: there are at most 16 windows"),
         "{error}"
     );
+}
+
+#[test]
+fn more_requests_in_a_window_than_a_budget_remembers_are_refused() {
+    let requests = |n: u64| format!("match: {{}}, requests: [{{limit: {n}, window: 31d}}]");
+    let most = budget(&requests(MOST_REQUESTS)).settings;
+    assert_eq!(most.windows[0].limit, 1_000_000);
+    assert_eq!(
+        refused(&requests(MOST_REQUESTS + 1)),
+        "redrive.yaml:12:45: budgets[0].requests[0].limit: a budget remembers 1000000 sends at most, so \
+         1000001 in a window could never be used; take a shorter window with a smaller limit"
+    );
+    for other in [
+        "input_tokens: [{limit: 1000001, window: 1m}]",
+        "output_tokens: [{limit: 1000001, window: 1m}]",
+        "daily: {requests: 1000001}",
+    ] {
+        budget(&format!("match: {{}}, {other}"));
+    }
 }
 
 #[test]

@@ -81,7 +81,10 @@ budgets:
     requests: [{limit: 500, window: 60s}, {limit: 20, window: 500ms}]
     output_tokens: [{limit: 40000, window: 60s}]
     daily: {requests: 10000, zone: America/Los_Angeles}
+    fairness: {label: tenant, weights: {gold: 3}}
+    smoothing: {requests: 60, per: 30s}
   - {name: all, match: {}, concurrent: 64}
+  - {name: ours, match: {}, refund: input_only, input_tokens: [{limit: 10000, window: 60s}]}
 ";
     let (code, out, err) = check(text, false, environment());
     assert_eq!((code, err.as_str()), (0, ""));
@@ -100,9 +103,16 @@ budget main: provider openai, target openai/gpt-*, label.tenant gold
   20 requests in any 500ms
   40000 output tokens in any 60s
   10000 requests a day (America/Los_Angeles)
+  reserved tokens that were not used stay taken
+  fair between the values of tenant
+  paced: 60 in 30s, 1 at once
 
 budget all: everything
   64 at a time
+
+budget ours: everything
+  10000 input tokens in any 60s
+  reserved tokens that were not used come back, of prompts alone
 ");
     assert!(budgets > at("route default"));
 }

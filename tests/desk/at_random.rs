@@ -88,7 +88,7 @@ impl World {
                 }
             }
             Op::Penalise(budget, length) => self.desk.penalise(now, &[budget], now + length),
-            Op::Brake(budget, length) => self.desk.brake(now, &[budget], now + length),
+            Op::Brake(budget, length) => self.desk.brake(&[budget], now + length),
             Op::Pass(length) => self.pass(length)?,
         }
         self.take_events()

@@ -101,6 +101,26 @@ fn a_flow_that_was_idle_saved_nothing_up() {
 }
 
 #[test]
+fn a_flow_that_was_idle_comes_behind_who_stands_at_the_clock() {
+    let mut desk = desk([concurrent(1)]);
+    let mut running = sent(&mut desk, 0, of("other", 1, &[0]), input(0));
+    for flow in ["a", "b", "a"] {
+        waits(&mut desk, 0, of(flow, 1, &[0]), input(0));
+    }
+    let second = waits(&mut desk, 0, of("b", 1, &[0]), input(0));
+    for now in 1..=3 {
+        desk.settle(now, running, Weights::default());
+        running = grants(&mut desk)[0].1;
+        assert!(desk.sent(now, running));
+    }
+    // The clock stands where the second of `b` does.
+    let late = waits(&mut desk, 3, of("late", 1, &[0]), input(0));
+    desk.settle(4, running, Weights::default());
+    let order = run(&mut desk, 4, 1);
+    assert_eq!(only(&order, &[second, late]), [second, late]);
+}
+
+#[test]
 fn a_flow_that_asks_again_after_each_grant_has_no_more_than_its_share() {
     let mut desk = desk([concurrent(1)]);
     sent(&mut desk, 0, of("other", 1, &[0]), input(0));

@@ -33,6 +33,50 @@ fn what_opens_for_little_is_kept_for_the_first_who_asks_for_much() {
 }
 
 #[test]
+fn nobody_overtakes_inside_a_round() {
+    let tokens = budget(&[(Measure::InputTokens, 100, SECOND)]);
+    let mut desk = desk([tokens, concurrent(1)]);
+    let other = sent(&mut desk, 0, plain(&[1]), input(0));
+    sent(&mut desk, 0, plain(&[0]), input(60));
+    let large = waits(&mut desk, 0, of("large", 1, &[0]), input(80));
+    let small = waits(&mut desk, 0, of("small", 1, &[0, 1]), input(10));
+    // A round: the small one would fit now, but the large one comes first.
+    desk.settle(1, other, Weights::default());
+    assert_eq!(grants(&mut desk), []);
+    desk.look(SECOND);
+    let who: Vec<_> = grants(&mut desk).iter().map(|(who, _)| *who).collect();
+    assert_eq!(who, [large, small]);
+}
+
+#[test]
+fn nobody_overtakes_its_own_flow_where_that_has_come_first_meanwhile() {
+    let tokens = budget(&[(Measure::InputTokens, 100, SECOND)]);
+    let mut desk = desk([
+        requests(1_000, SECOND),
+        tokens,
+        concurrent(9),
+        concurrent(9),
+    ]);
+    sent(&mut desk, 0, plain(&[1]), input(60));
+    waits(&mut desk, 0, of("a", 1, &[0, 1]), input(80));
+    waits(&mut desk, 0, of("b", 1, &[0, 1, 2]), input(10));
+    // `a` gets something elsewhere: now it is the turn of `b`, but of its first.
+    granted(&mut desk, 0, of("a", 1, &[0, 3]), input(0));
+    waits(&mut desk, 0, of("b", 1, &[0, 1, 2]), input(10));
+}
+
+#[test]
+fn a_newcomer_finds_granted_who_may_go_by_now_also_before_the_look() {
+    let mut desk = desk([requests(2, SECOND)]);
+    sent(&mut desk, 0, plain(&[0]), input(0));
+    sent(&mut desk, 0, plain(&[0]), input(0));
+    let first = waits(&mut desk, 0, plain(&[0]), input(0));
+    granted(&mut desk, SECOND, plain(&[0]), input(0));
+    assert_eq!(grants(&mut desk)[0].0, first);
+    assert!(desk.is_idle());
+}
+
+#[test]
 fn what_asks_for_much_is_not_starved_by_a_stream_of_little() {
     let mut desk = desk([budget(&[(Measure::InputTokens, 100, SECOND)])]);
     for n in 0..10 {
@@ -119,7 +163,7 @@ fn a_probe_that_goes_back_unsent_makes_the_next_one_the_probe() {
 #[test]
 fn one_round_is_bounded_and_the_rest_follows_before_any_newcomer() {
     let mut desk = desk([requests(10_000, SECOND)]);
-    desk.brake(0, &[0], SECOND);
+    desk.brake(&[0], SECOND);
     for _ in 0..(GRANTS_A_LOOK + 10) {
         waits(&mut desk, 1, plain(&[0]), input(0));
     }
@@ -134,10 +178,69 @@ fn one_round_is_bounded_and_the_rest_follows_before_any_newcomer() {
 #[test]
 fn a_newcomer_does_not_overtake_those_whom_a_bounded_round_left() {
     let mut desk = desk([requests(10_000, SECOND)]);
-    desk.brake(0, &[0], SECOND);
+    desk.brake(&[0], SECOND);
     for _ in 0..(2 * GRANTS_A_LOOK + 1) {
         waits(&mut desk, 1, of("flood", 1, &[0]), input(0));
     }
     desk.look(SECOND);
     waits(&mut desk, SECOND, of("other", 1, &[0]), input(0));
+}
+
+#[test]
+fn a_newcomer_is_first_where_the_flow_before_it_was_served_elsewhere() {
+    let tokens = budget(&[(Measure::InputTokens, 100, SECOND)]);
+    let mut desk = desk([requests(1_000, SECOND), tokens, concurrent(9)]);
+    sent(&mut desk, 0, plain(&[1]), input(60));
+    waits(&mut desk, 0, of("a", 1, &[0, 1]), input(80));
+    granted(&mut desk, 0, of("a", 1, &[0, 2]), input(0));
+    granted(&mut desk, 0, of("b", 1, &[0, 1]), input(10));
+}
+
+#[test]
+fn a_newcomer_of_an_unknown_flow_comes_behind_who_stands_at_the_clock() {
+    let tokens = budget(&[(Measure::InputTokens, 100, SECOND)]);
+    let budgets = [
+        requests(1_000, SECOND),
+        tokens,
+        concurrent(9),
+        concurrent(1),
+    ];
+    let mut desk = desk(budgets);
+    sent(&mut desk, 0, plain(&[1]), input(60));
+    sent(&mut desk, 0, plain(&[3]), input(0));
+    waits(&mut desk, 0, of("other", 1, &[0, 3]), input(0));
+    for _ in 0..2 {
+        granted(&mut desk, 0, of("busy", 1, &[0, 2]), input(0));
+    }
+    waits(&mut desk, 0, of("a", 1, &[0, 1]), input(80));
+    waits(&mut desk, 0, of("unknown", 1, &[0, 1]), input(10));
+}
+
+#[test]
+fn a_send_that_stayed_and_is_over_lets_the_next_go() {
+    let one = Settings {
+        concurrent: Some(1),
+        ..requests(9, 10)
+    };
+    let mut desk = desk([one]);
+    let lease = sent(&mut desk, 0, plain(&[0]), input(0));
+    let next = waits(&mut desk, 0, plain(&[0]), input(0));
+    // It has left the window: another may have gone in its place.
+    desk.stayed(SECOND, lease);
+    let granted = grants(&mut desk);
+    assert_eq!(granted.len(), 1);
+    assert_eq!(granted[0].0, next);
+}
+
+#[test]
+fn who_was_the_last_to_withdraw_leaves_no_time_behind() {
+    let mut desk = desk([requests(1, SECOND)]);
+    sent(&mut desk, 0, plain(&[0]), input(0));
+    let ticket = waits(&mut desk, 0, plain(&[0]), input(0));
+    desk.brake(&[0], 5 * SECOND);
+    desk.withdraw(1, ticket);
+    let ticket = waits(&mut desk, 1, plain(&[0]), input(0));
+    assert_eq!(desk.next_look(), Some(5 * SECOND), "nobody is told anew");
+    desk.withdraw(2, ticket);
+    granted(&mut desk, 5 * SECOND, plain(&[0]), input(0));
 }

@@ -6,6 +6,7 @@
 mod at_random;
 mod fair;
 mod held;
+mod honest;
 mod support;
 mod told;
 mod ways;

@@ -79,13 +79,55 @@ fn everybody_hears_at_once_of_a_rest_and_only_once() {
 }
 
 #[test]
+fn a_lease_that_is_not_sent_yet_makes_no_time_unknown_that_was_told() {
+    let mut desk = desk([requests(1, SECOND)]);
+    sent(&mut desk, 0, plain(&[0]), input(0));
+    waits(&mut desk, 0, plain(&[0]), input(0));
+    let next = waits(&mut desk, 0, plain(&[0]), input(0));
+    desk.look(SECOND);
+    assert!(matches!(desk.poll_event(), Some(Event::Granted { .. })));
+    assert_eq!(told(&mut desk), []);
+    // It was told two seconds, which still is the soonest.
+    desk.look(2 * SECOND - 1);
+    assert_eq!(told(&mut desk), []);
+    desk.look(desk.next_look().unwrap());
+    let [(who, outlook)] = told(&mut desk)[..] else {
+        panic!("the time has passed")
+    };
+    assert_eq!((who, outlook.expected), (next, None));
+}
+
+#[test]
+fn who_comes_next_hears_of_the_next_window_once_that_is_known() {
+    let mut desk = desk([requests(1, 60 * SECOND)]);
+    sent(&mut desk, 0, of("a", 1, &[0]), input(0));
+    waits(&mut desk, 0, of("a", 1, &[0]), input(0));
+    let (next, outlook) = outlook(&mut desk, 0, of("b", 1, &[0]), input(0));
+    assert_eq!(outlook.expected, Some(60 * SECOND));
+    desk.look(60 * SECOND);
+    let Some(Event::Granted { lease, .. }) = desk.poll_event() else {
+        panic!("the window is open")
+    };
+    assert_eq!(told(&mut desk), [], "not that nothing is known");
+    assert!(desk.sent(60 * SECOND + 10, lease));
+    let at = desk.next_look().unwrap();
+    assert!(at <= 61 * SECOND);
+    desk.look(at);
+    let [(who, outlook)] = told(&mut desk)[..] else {
+        panic!("the time has passed")
+    };
+    assert_eq!(who, next);
+    assert_eq!(outlook.expected, Some(120 * SECOND + 10));
+}
+
+#[test]
 fn one_look_tells_a_bounded_number() {
     let mut desk = desk([requests(1, SECOND)]);
     sent(&mut desk, 0, plain(&[0]), input(0));
     for _ in 0..(TOLD_A_LOOK + 10) {
         waits(&mut desk, 0, plain(&[0]), input(0));
     }
-    desk.brake(2, &[0], 600 * SECOND);
+    desk.brake(&[0], 600 * SECOND);
     told(&mut desk);
     desk.look(2);
     assert!(told(&mut desk).len() <= TOLD_A_LOOK);
@@ -121,4 +163,21 @@ fn who_has_waited_longer_than_expected_is_told_anew_and_not_for_every_grant() {
     }
     assert!((1..=3).contains(&count), "{count}");
     assert!(desk.is_idle());
+}
+
+#[test]
+fn who_was_told_hears_nothing_for_a_second_but_of_a_rest() {
+    let mut desk = desk([concurrent(1), concurrent(1), concurrent(1)]);
+    let third = sent(&mut desk, 0, plain(&[2]), input(0));
+    waits(&mut desk, 0, plain(&[2]), input(0));
+    let first = sent(&mut desk, 0, plain(&[0]), input(0));
+    sent(&mut desk, 0, plain(&[1]), input(0));
+    let (ticket, outlook) = outlook(&mut desk, 0, plain(&[0, 1]), input(0));
+    assert_eq!(outlook.budget, 0);
+    desk.settle(SECOND - 1, first, Weights::default());
+    assert_eq!(told(&mut desk), []);
+    desk.settle(SECOND, third, Weights::default());
+    let told = told(&mut desk);
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].0, told[0].1.budget), (ticket, 1));
 }

@@ -37,9 +37,15 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room {
+        name: "limits",
+        pure: true,
+        knows: &[],
+    },
+    Room {
         name: "recovery",
         pure: true,
         knows: &[
+            "limits::Spent",
             "proto",
             "protocol::BlockKind",
             "protocol::DecodeError",
@@ -48,11 +54,6 @@ const ROOMS: &[Room] = &[
             "protocol::Protocol",
             "verdict",
         ],
-    },
-    Room {
-        name: "limits",
-        pure: true,
-        knows: &[],
     },
     // The one clock: hands out `recovery::Time`.
     Room {
@@ -136,6 +137,7 @@ const ROOMS: &[Room] = &[
             "clock",
             "config",
             "limits::Measure",
+            "limits::Refund",
             "proto",
             "protocol",
             "recovery",

@@ -11,6 +11,7 @@ mod hostile;
 mod life;
 mod memory;
 mod oracle;
+mod overruns;
 mod random;
 mod rests;
 mod sooner;

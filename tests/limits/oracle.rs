@@ -170,6 +170,22 @@ impl World {
         }
     }
 
+    /// The answer to a lease's send has begun; whether it was a probe.
+    pub fn answered(&mut self, n: usize) -> bool {
+        let lease = &self.known[n];
+        let mut probes = false;
+        if !lease.over && lease.sent.is_some() {
+            for &budget in &lease.which {
+                if self.probes[budget] == Some(lease.id) {
+                    self.probes[budget] = None;
+                    self.rests[budget] = None;
+                    probes = true;
+                }
+            }
+        }
+        probes
+    }
+
     pub fn penalise(&mut self, budget: usize, until: Micros) {
         self.limits.penalise(&[budget], until);
         let resting = self.rests[budget].filter(|_| self.probes[budget].is_none());

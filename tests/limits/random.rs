@@ -19,6 +19,7 @@ enum Op {
     Stayed(usize),
     Release(usize),
     Settle(usize, Weights),
+    Answered(usize),
     Renew(Vec<usize>, Micros),
     Penalise(usize, Micros),
     Brake(usize, Micros),
@@ -71,6 +72,7 @@ impl Player {
             Op::Stayed(n) => nth(n).map_or((), |n| self.stayed(n)),
             Op::Release(n) => nth(n).map_or((), |n| self.release(n)),
             Op::Settle(n, actual) => nth(n).map_or((), |n| self.settle(n, actual)),
+            Op::Answered(n) => nth(n).map_or(Ok(()), |n| self.answered(n))?,
         }
         self.world.check_account()
     }
@@ -123,6 +125,15 @@ impl Player {
         if !world.known[n].over {
             world.is_over(n, Some(actual), false);
         }
+    }
+
+    fn answered(&mut self, n: usize) -> Result<(), TestCaseError> {
+        let told = self.told();
+        let world = &mut self.world;
+        world.tick(told);
+        let opens = world.limits.answered(told, world.known[n].id);
+        prop_assert_eq!(opens, world.answered(n));
+        Ok(())
     }
 
     fn renew(&mut self, which: &[usize], until: Micros) -> Result<(), TestCaseError> {
@@ -300,6 +311,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => lease().prop_map(Op::Stayed),
         2 => lease().prop_map(Op::Release),
         5 => (lease(), weights()).prop_map(|(n, weights)| Op::Settle(n, weights)),
+        2 => lease().prop_map(Op::Answered),
         2 => (vec(lease(), 0..5), 0_u64..600).prop_map(|(which, length)| Op::Renew(which, length)),
         1 => (budget.clone(), 0_u64..500).prop_map(|(budget, length)| Op::Penalise(budget, length)),
         1 => (budget, 0_u64..500).prop_map(|(budget, length)| Op::Brake(budget, length)),

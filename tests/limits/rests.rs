@@ -51,6 +51,24 @@ fn a_refused_probe_rests_again() {
 }
 
 #[test]
+fn a_probe_whose_answer_has_begun_lets_the_others_go() {
+    let mut limits = plenty();
+    limits.penalise(&[0], 300);
+    let probe = take(&mut limits, 300, NOTHING).unwrap();
+    assert!(!limits.answered(300, probe), "it was not sent");
+    assert!(limits.sent(301, probe));
+    let early = take(&mut limits, 302, NOTHING);
+    assert!(early.is_err());
+    assert!(limits.answered(303, probe));
+    let other = send(&mut limits, 303, NOTHING);
+    assert!(!limits.answered(304, other), "it is no probe");
+    limits.penalise(&[0], 400);
+    assert!(!limits.answered(305, probe), "nor is this one any more");
+    limits.settle(310, probe, NOTHING);
+    assert_eq!(until(&mut limits, 310, NOTHING), Some(400));
+}
+
+#[test]
 fn a_brake_holds_without_a_probe_and_is_never_shortened() {
     let mut limits = plenty();
     limits.brake(&[0], 300);

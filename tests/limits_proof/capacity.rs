@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     load::{Dice, Manner, Visit},
-    proof::{HTTP1, Setup, Swept, beside, strict},
+    proof::{HTTP1, Setup, Swept, TEN_SECONDS, beside, strict},
     provider::{Wish, answer},
     sweep,
 };
@@ -30,8 +30,9 @@ fn a_saturated_limit_of_ten_seconds_is_used_to_98_percent() {
             wish: Wish {
                 tenant: "iron",
                 number: usize::try_from(number).unwrap(),
-                words: 3,
-                pace: Duration::from_millis(2),
+                // It lasts a second: a place that was free again only from its end would show.
+                words: 5,
+                pace: Duration::from_millis(200),
             },
             manner: Manner::Stays,
         });
@@ -41,6 +42,7 @@ fn a_saturated_limit_of_ten_seconds_is_used_to_98_percent() {
                  requests: [{{limit: {LIMIT}, window: 10s}}]}}\n"
             ),
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: None,
             visits: visits.collect(),
             script: Box::new(|prompt| answer(prompt, true)),

@@ -33,6 +33,9 @@ pub const HTTP1: &str = "connections: {max: 1000}, ";
 /// Few connections for all of them.
 pub const HTTP2: &str = "connections: {max: 200, http2: prior_knowledge}, ";
 
+/// The connect timer as it is by default.
+pub const TEN_SECONDS: &str = "10s";
+
 /// The metric of grants of the budget that every run has.
 const GRANTS: &str = r#"redrive_budget_decisions_total{budget="main",decision="granted"}"#;
 
@@ -45,6 +48,8 @@ pub struct Setup {
     pub budgets: String,
     /// Further keys of the provider, each with a comma behind it.
     pub provider: &'static str,
+    /// The connect timer of the target, which is the time a lease has to be sent.
+    pub connect: &'static str,
     /// Between a grant and its send, and between a send and its arrival; `None`: nothing stands between.
     pub way: Option<(Takes, Takes)>,
     pub visits: Vec<Visit>,
@@ -122,6 +127,7 @@ pub async fn run(setup: Setup) -> Run {
     let Setup {
         budgets,
         provider: keys,
+        connect,
         way,
         visits,
         script,
@@ -139,7 +145,8 @@ pub async fn run(setup: Setup) -> Run {
     let yaml = format!(
         "providers:\n  p: {{base_url: '{}', {keys}{proxy}}}\n\
          routes:\n  default:\n    targets: [{{provider: p, model: m}}]\n    \
-         recovery: {{patience: 60s, backoff: {{base: 10ms, jitter: 0}}, circuit: {{failures: 1000}}}}\n\
+         recovery: {{patience: 60s, backoff: {{base: 10ms, jitter: 0}}, circuit: {{failures: 1000}}}}\n    \
+         timers: {{connect: {connect}}}\n\
          retry_budget: {{ratio: 1, floor: 100000}}\n\
          budgets:\n{budgets}",
         provider.base_url()

@@ -12,11 +12,16 @@ use redrive::{
 
 use super::{
     load::{Manner, Visit},
-    proof::{HTTP1, Setup, Swept, alone, strict},
+    proof::{Setup, Swept, TEN_SECONDS, alone, strict},
     provider::{Wish, answer},
 };
 
 const MARGIN: Duration = Duration::from_millis(250);
+
+/// A refusal binds the credential that it was of; it is the budget that binds the other one too. Any
+/// secret does.
+const TWO_CREDENTIALS: &str = "connections: {max: 1000}, \
+    credentials: [{name: a, api_key: {env: PATH}}, {name: b, api_key: {env: PATH}}], ";
 
 /// What the provider asks for.
 const WAIT: Duration = Duration::from_millis(800);
@@ -43,7 +48,8 @@ fn a_refusal_with_a_wait_stops_all_generations_of_the_budget_and_one_probe_ends_
             budgets: "  - {name: main, match: {provider: p}, requests: \
                       [{limit: 30, window: 500ms}], concurrent: 4}\n"
                 .into(),
-            provider: HTTP1,
+            provider: TWO_CREDENTIALS,
+            connect: TEN_SECONDS,
             way: None,
             visits: (0..120)
                 .map(|number| Visit {

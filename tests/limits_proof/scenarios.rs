@@ -9,7 +9,7 @@ use redrive::simulator::{Close, Op, Received, chat};
 
 use super::{
     load::{Dice, Manner, Outcome, Visit},
-    proof::{self, HTTP1, HTTP2, Setup, Swept, alone, field, strict},
+    proof::{self, HTTP1, HTTP2, Setup, Swept, TEN_SECONDS, alone, field, strict},
     provider::{Wish, answer},
     sweep,
 };
@@ -72,6 +72,7 @@ fn bursts_over(name: &str, provider: &'static str, seed: u64) {
                   [{limit: 30, window: 500ms}, {limit: 45, window: 1s}]}\n"
             .into(),
         provider,
+        connect: TEN_SECONDS,
         way: None,
         visits: bursts(160, ms(2500), seed),
         script: Box::new(|prompt| answer(prompt, true)),
@@ -93,6 +94,7 @@ fn what_is_slow_between_grant_and_send_and_arrival_overflows_no_window() {
                       [{limit: 30, window: 500ms}]}\n"
                 .into(),
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: Some((
                 Box::new(move || opening.millis(200)),
                 Box::new(move || carrying.millis(150)),
@@ -103,6 +105,62 @@ fn what_is_slow_between_grant_and_send_and_arrival_overflows_no_window() {
     };
     let run = alone(strict("slow connects", MARGIN, &swept, setup));
     all_committed(&run.outcomes);
+}
+
+#[test]
+fn what_connects_late_counts_from_when_it_left() {
+    let swept = [Swept::requests(30, 500)];
+    let setup = || {
+        let mut opened = 0;
+        Setup {
+            budgets: "  - {name: main, match: {provider: p}, requests: \
+                      [{limit: 30, window: 500ms}]}\n"
+                .into(),
+            provider: HTTP1,
+            connect: TEN_SECONDS,
+            // A window's sends are late, by more than the margin, and the next window's are not.
+            way: Some((
+                Box::new(move || {
+                    opened += 1;
+                    match (opened - 1) / 30 % 2 {
+                        0 => ms(400),
+                        _ => Duration::ZERO,
+                    }
+                }),
+                Box::new(|| Duration::ZERO),
+            )),
+            visits: bursts(90, Duration::ZERO, 14),
+            script: Box::new(|prompt| answer(prompt, false)),
+        }
+    };
+    let run = alone(strict("late connects", MARGIN, &swept, setup));
+    all_committed(&run.outcomes);
+}
+
+#[test]
+fn what_does_not_connect_in_time_is_not_sent_and_its_lease_goes_back() {
+    let swept = [Swept::requests(30, 500)];
+    let setup = || {
+        let mut opening = Dice::new(15);
+        Setup {
+            budgets: "  - {name: main, match: {provider: p}, requests: \
+                      [{limit: 30, window: 500ms}]}\n"
+                .into(),
+            provider: HTTP1,
+            connect: "200ms",
+            way: Some((
+                Box::new(move || opening.millis(350)),
+                Box::new(|| Duration::ZERO),
+            )),
+            visits: bursts(80, ms(1000), 16),
+            script: Box::new(|prompt| answer(prompt, false)),
+        }
+    };
+    let run = alone(strict("no connection in time", MARGIN, &swept, setup));
+    all_committed(&run.outcomes);
+    assert_eq!(run.log.len(), 80);
+    let over = |name| run.status["leases"][name].as_u64().unwrap();
+    assert!(over("returned") + over("expired") > 20, "{}", run.status);
 }
 
 #[test]
@@ -132,6 +190,7 @@ fn clients_that_leave_at_any_moment_overflow_no_window_and_waste_no_lease() {
                       [{limit: 30, window: 500ms}], concurrent: 25}\n"
                 .into(),
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: Some((
                 Box::new(move || opening.millis(200)),
                 Box::new(|| Duration::ZERO),
@@ -164,6 +223,7 @@ fn what_breaks_off_and_is_sent_again_takes_of_the_limit_again() {
                       [{limit: 30, window: 500ms}], concurrent: 20}\n"
                 .into(),
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: None,
             visits: bursts(80, ms(1000), 13),
             script: Box::new(
@@ -218,6 +278,7 @@ fn tenants_share_a_provider_keep_their_own_limits_and_are_not_starved() {
                       requests: [{limit: 6, window: 500ms}]}\n"
                 .into(),
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: None,
             visits,
             script: Box::new(|prompt| answer(prompt, true)),
@@ -262,9 +323,10 @@ fn tokens_that_arrive_within_a_window_stay_below_its_limit() {
         }
         Setup {
             budgets: "  - {name: main, match: {provider: p}, requests: [{limit: 40, window: \
-                      500ms}], output_tokens: [{limit: 200, window: 500ms}], concurrent: 30}\n"
+                      500ms}], output_tokens: [{limit: 200, window: 500ms}], concurrent: 30, refund: all}\n"
                 .into(),
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: None,
             visits,
             script: Box::new(|prompt| answer(prompt, true)),
@@ -301,6 +363,7 @@ fn without_a_margin_the_same_sweep_sees_the_window_overflow() {
                 .into(),
             // The first window's sends arrive late, the second's do not.
             provider: HTTP1,
+            connect: TEN_SECONDS,
             way: Some((
                 Box::new(|| Duration::ZERO),
                 Box::new(move || {

@@ -83,8 +83,13 @@ impl Sidecar {
         serde_json::from_str(body).unwrap()
     }
 
+    /// The sum of all series of a metric; 0 where nothing was counted.
     pub fn metric(&self, name: &str) -> f64 {
-        sum_of(&self.telemetry.render_metrics().unwrap(), name)
+        let text = self.telemetry.render_metrics().unwrap();
+        match text.contains(&format!("\n{name}")) {
+            true => sum_of(&text, name),
+            false => 0.0,
+        }
     }
 
     /// Nothing runs any more and no lease is held; how that looks.

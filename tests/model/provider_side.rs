@@ -128,10 +128,11 @@ impl World {
             return;
         }
         self.stream.differs.insert(index);
+        let of = self.stream.of[index];
         let shown = self
             .reader
             .as_ref()
-            .is_some_and(|reader| reader.holds_text_of(index));
+            .is_some_and(|reader| reader.holds_text_of(of, index));
         let no_reset = self
             .reader
             .as_ref()

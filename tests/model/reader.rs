@@ -141,10 +141,11 @@ impl Reader {
         None
     }
 
-    /// Whether it was given more of a block than that there is one.
-    pub fn holds_text_of(&self, block: usize) -> bool {
+    /// Whether it was given more of a block of `attempt` than that there is one. What it was given by an
+    /// attempt whose reset it has not read yet is another block.
+    pub fn holds_text_of(&self, attempt: u32, block: usize) -> bool {
         let mut pieces = self.preview.get(&block).into_iter().flatten();
-        pieces.any(|piece| !piece.text.is_empty())
+        pieces.any(|piece| piece.attempt == attempt && !piece.text.is_empty())
     }
 
     fn take_reset(&mut self, attempt: u32, only: Option<usize>) {

@@ -270,6 +270,10 @@ impl World {
                 self.go_on(attempt, target, follow_up.as_deref());
                 self.send(now, attempt, target, credential.unwrap_or(0), shared);
             }
+            Command::Answered => {
+                let exchange = self.exchange.as_ref().expect("a lease that is answered");
+                assert!(exchange.sent, "nothing left, and yet it is answered");
+            }
             Command::Penalise { wait } => {
                 assert!(self.exchange.is_some(), "a penalty without a lease");
                 assert_eq!(self.supplied.last(), Some(&wait), "promise 9: invented");

@@ -262,6 +262,59 @@ fn where_no_target_has_room_the_soonest_is_told() {
     }
 }
 
+/// The first target is held back, and the second fails so that it is not gone to again.
+fn only_the_one_held_back_is_left(deny: impl Fn(&mut Script), class: Class) -> Script {
+    let mut script = asking(deadline(60, 2));
+    deny(&mut script);
+    script.reserved();
+    script.sent();
+    script.fail(provider(class));
+    assert_eq!(script.visited(), [1]);
+    script
+}
+
+#[test]
+fn a_budget_that_holds_the_only_way_on_back_is_named_beside_the_verdict() {
+    let held = |script: &mut Script| script.held_by("main", Some(s(70)));
+    let refused = |script: &mut Script| {
+        script.handle(Event::ReservationRefused(refused_by(
+            "main",
+            Class::ExceedsLimit,
+        )));
+    };
+    for (class, name) in [
+        (Class::NotFound, "not_found"),
+        (Class::TimeoutFirstToken, "timeout_first_token"),
+    ] {
+        let script = only_the_one_held_back_is_left(held, class);
+        let expected = format!("failed {name} by limiter retry_after=70s budget=main");
+        assert_eq!(script.last(), expected);
+        let verdict = script.failed().verdict.unwrap();
+        assert_eq!(verdict.limit, "requests: 1 in 1m");
+        let script = only_the_one_held_back_is_left(refused, class);
+        let expected = format!("failed {name} by limiter budget=main");
+        assert_eq!(script.last(), expected);
+    }
+}
+
+#[test]
+fn where_the_target_taken_instead_rests_meanwhile_the_budget_is_told() {
+    let commons = commons();
+    let mut script = asking_at(0, deadline(60, 2), &commons);
+    commons
+        .borrow_mut()
+        .cool(at(0), ("b".into(), 0), s(10), true);
+    script.held_by("main", Some(s(70)));
+    commons
+        .borrow_mut()
+        .cool(at(0), ("b".into(), 0), s(100), true);
+    script.pass(s(10));
+    assert_eq!(
+        script.last(),
+        "failed rate_limited by limiter retry_after=60s budget=main"
+    );
+}
+
 #[test]
 fn more_than_a_budget_can_hold_goes_to_the_next_target_only() {
     let mut script = asking(params(2));
@@ -293,6 +346,53 @@ fn more_than_every_budget_can_hold_is_refused_for_good() {
     let verdict = script.failed().verdict.unwrap();
     assert!(!verdict.retryable);
     assert_eq!(verdict.limit, "output_tokens: 10 in 1m; 11 asked for");
+}
+
+#[test]
+fn what_is_too_much_only_as_a_continuation_is_asked_for_anew() {
+    let mut script = asking(params_with(1, |p| {
+        change_targets(p, |target| target.continues = true);
+    }));
+    script.reserved();
+    script.open();
+    script.text("The sky");
+    script.fail(reset());
+    script.pass(s(1));
+    assert_eq!(script.asked.1, Takes::Continuation { partial: 7 });
+    let refusal = || Event::ReservationRefused(refused_by("small", Class::ExceedsLimit));
+    script.handle(refusal());
+    assert_eq!(script.asked.1, Takes::Whole);
+    script.reserved();
+    assert_eq!(
+        script.told()[3..],
+        [
+            "waiting backoff 1s",
+            "reset 1 transport",
+            "attempt 2 a/m restart left=9"
+        ]
+    );
+}
+
+#[test]
+fn final_text_is_not_given_up_for_a_budget_that_cannot_hold_its_continuation() {
+    let mut script = asking(params_with(1, |p| {
+        change_targets(p, |target| target.continues = true);
+    }));
+    script.reserved();
+    script.open();
+    script.text("The sky");
+    let sequence = script.sequence();
+    script.effects(sequence);
+    script.fail(reset());
+    script.pass(s(1));
+    script.handle(Event::ReservationRefused(refused_by(
+        "small",
+        Class::ExceedsLimit,
+    )));
+    assert_eq!(
+        script.last(),
+        "failed transport by limiter budget=small unsafe"
+    );
 }
 
 #[test]

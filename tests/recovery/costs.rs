@@ -1,9 +1,10 @@
 //! What an attempt costs of its lease, and what a provider's word does to its budgets.
 
 use redrive::{
+    limits::Spent,
     proto::{FinishReason, Usage},
     protocol::Event,
-    recovery::{Command, Spent, Takes},
+    recovery::{Command, Takes},
     verdict::{Class, Origin, Stage},
 };
 
@@ -152,6 +153,25 @@ fn a_rate_limit_with_a_wait_is_a_penalty_before_the_lease_is_settled() {
     };
     assert!(matches!(penalty, Command::Penalise { .. }));
     assert!(matches!(settle, Command::Settle(_)));
+}
+
+#[test]
+fn an_answer_that_begins_is_told_once_and_a_refusal_is_not_one() {
+    let answered = |script: &Script| {
+        let told = script.commands.iter();
+        told.filter(|command| **command == Command::Answered)
+            .count()
+    };
+    let mut script = Script::start(params(1));
+    script.open();
+    assert_eq!(answered(&script), 0, "a head is no answer yet");
+    script.text("Hi");
+    script.text(" there");
+    assert_eq!(answered(&script), 1);
+    let mut script = Script::start(params(1));
+    script.sent();
+    script.fail(provider_wait(Class::RateLimited, s(30)));
+    assert_eq!(answered(&script), 0);
 }
 
 #[test]

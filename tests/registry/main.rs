@@ -10,6 +10,7 @@
 mod flood;
 mod kept;
 mod known;
+mod leaving;
 mod rig;
 #[path = "../support/mod.rs"]
 mod support;

@@ -6,11 +6,10 @@ use redrive::{
     budgets::Budgets,
     clock::Clock,
     config::{self, Config, Process},
-    limits::Weights,
     proto::{Delivery, GenerateResponse},
     recovery::{Commons, Generation, Next, Params, Target, Time},
     session::{
-        Environment, Parts, Plan, PlannedTarget, Polled, Registry, RequestKey, Session,
+        Environment, Estimate, Parts, Plan, PlannedTarget, Polled, Registry, RequestKey, Session,
         StartOutcome,
     },
     telemetry::{self, GenerationObserver, SpanContext, Telemetry},
@@ -108,7 +107,7 @@ impl Rig {
                 body: bytes::Bytes::from_static(b"{}"),
                 connect: self.target.timers.connect,
                 budgets: Vec::new(),
-                tokens: Weights::default(),
+                tokens: Estimate::default(),
             }],
         }
     }

@@ -155,6 +155,11 @@ async fn one_more_than_may_wait_is_refused_at_once() {
         violation(&ended),
         ("budget:main".to_owned(), "max_waiting: 2".to_owned())
     );
+    // When one who comes then would find room is known.
+    let told = length(verdict(&ended).retry_after);
+    assert!(told >= secs(60), "{told:?}");
+    let details = details(&ended);
+    assert_eq!(details.retry_info().unwrap().retry_delay, Some(told));
     for rpc in queued {
         rpc.end().await.message();
     }

@@ -11,6 +11,17 @@ use crate::support::*;
 const SEEDS: u64 = 24;
 const CLIENTS: u64 = 24;
 
+/// What stands in the way of every other seed.
+const BUDGETS: &str = "\
+budgets:
+  - {name: all, match: {}, concurrent: 5, max_waiting: 12, fairness: {label: tenant, weights: {t0: 3}}}
+  - name: of-a
+    match: {provider: a}
+    requests: [{limit: 6, window: 20s}]
+    output_tokens: [{limit: 20000, window: 30s}]
+    smoothing: {requests: 1, per: 1s, burst: 3}
+";
+
 /// xorshift64*: small, and the same on every machine.
 struct Dice(u64);
 
@@ -87,6 +98,8 @@ fn any_start(dice: &mut Dice) -> Start {
         start.model = ["", "", "m-2"][dice.roll(3) as usize].to_owned();
     }
     start.include_native_events = dice.roll(8) == 0;
+    let tenant = format!("t{}", dice.roll(3));
+    start.labels.insert("tenant".to_owned(), tenant);
     start
 }
 
@@ -124,7 +137,9 @@ async fn client(channel: tonic::transport::Channel, mut dice: Dice) -> String {
 async fn whatever_happens_every_rpc_is_well_formed_and_nothing_is_left() {
     let mut ends = BTreeMap::<String, usize>::new();
     for seed in 1..=SEEDS {
+        let limited = seed % 2 == 0;
         let config = CONFIG.replace("models:", "client_idle: 20s\n    models:");
+        let config = config + if limited { BUDGETS } else { "" };
         let slots = 1 + (seed as usize * 7) % 20;
         let bench = Bench::with_slots(&config, slots).await;
         let mut dice = Dice::new(seed);
@@ -140,6 +155,26 @@ async fn whatever_happens_every_rpc_is_well_formed_and_nothing_is_left() {
         }
         // What was detached comes to its end too.
         time::sleep(secs(2000)).await;
+        if limited {
+            let received = bench.provider.received();
+            let of_a = received.iter().filter(|r| r.provider == "a");
+            let at: Vec<_> = of_a.filter_map(|r| r.sent_at).collect();
+            let window = at.windows(7).map(|w| w[6] - w[0]).min();
+            assert!(
+                window.is_none_or(|length| length >= secs(20)),
+                "seed {seed}: {window:?}"
+            );
+            let text = bench.telemetry.render_metrics().unwrap();
+            let none = |series: &str| {
+                assert!(
+                    text.contains(&format!("{series} 0\n")),
+                    "seed {seed}: {text}"
+                )
+            };
+            none(r#"redrive_budget_used{budget="all",limit="concurrent"}"#);
+            none(r#"redrive_budget_waiting{budget="all"}"#);
+            none(r#"redrive_budget_waiting{budget="of-a"}"#);
+        }
         bench.finish().await;
     }
     // It would prove little if all went well.
@@ -149,6 +184,7 @@ async fn whatever_happens_every_rpc_is_well_formed_and_nothing_is_left() {
         "Deadline",
         "InvalidRequest",
         "None",
+        "RateLimited",
         "Stall",
         "Transport",
         "Unclassified",

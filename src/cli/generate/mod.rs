@@ -100,6 +100,10 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "ID")]
     pub scope: Option<String>,
 
+    /// A label that budgets may go by, for example tenant=gold; may be given again
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
+
     /// At most this many attempts; the route's number is the most
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
@@ -118,7 +122,7 @@ pub struct GenerateArgs {
         value_name = "ID",
         conflicts_with_all = [
             "prompt", "file", "system", "max_output_tokens", "model", "request_id", "scope",
-            "max_attempts", "deadline", "detach_grace",
+            "labels", "max_attempts", "deadline", "detach_grace",
         ]
     )]
     pub attach: Option<String>,
@@ -131,6 +135,12 @@ pub struct GenerateArgs {
     /// contract's field names, and 64-bit numbers as numbers
     #[arg(long)]
     pub json: bool,
+}
+
+/// Reads `NAME=VALUE`.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a label is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Reads the name of a protocol that is built.

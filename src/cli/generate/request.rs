@@ -44,6 +44,7 @@ pub(super) fn first_frame(
         model: text(&args.model),
         request_id: text(&args.request_id),
         scope: text(&args.scope),
+        labels: args.labels.iter().cloned().collect(),
         recovery: recovery(args)?,
         delivery: Delivery::from(args.delivery).into(),
         detach_grace: args.detach_grace.map(proto_duration).transpose()?,
@@ -156,6 +157,8 @@ mod tests {
             "--delivery=committed-only",
             "--request-id=r",
             "--scope=s",
+            "--label=tenant=gold",
+            "--label=class=a=b",
             "--max-attempts=2",
             "--deadline=30s",
             "--detach-grace=1m",
@@ -170,6 +173,9 @@ mod tests {
             model: "m".to_owned(),
             request_id: "r".to_owned(),
             scope: "s".to_owned(),
+            labels: [("tenant", "gold"), ("class", "a=b")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             recovery: Some(RecoveryOptions {
                 max_attempts: Some(2),
                 deadline: Some(seconds(30)),
@@ -243,6 +249,8 @@ mod tests {
             ["--file=x", "--system=y"],
             ["--attach=x", "prompt"],
             ["--attach=x", "--deadline=1s"],
+            ["--attach=x", "--label=a=b"],
+            ["--label=tenant", "prompt"],
             ["--json", "--ledger"],
             ["--max-attempts=0", "prompt"],
         ] {

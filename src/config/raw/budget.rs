@@ -32,8 +32,9 @@ pub(in crate::config) struct Budget {
     pub(in crate::config) concurrent: Option<Count<1, 1_000_000, 1>>,
     /// Caps of a calendar day.
     pub(in crate::config) daily: Daily,
-    /// What of reserved tokens comes back when fewer were used.
-    pub(in crate::config) refund: Refund,
+    /// What of reserved tokens comes back when fewer were used. By default as the providers do that it
+    /// stands for: `never` where one of them is OpenAI or Azure, which count what was asked for; else `all`.
+    pub(in crate::config) refund: Option<Refund>,
     /// By how much later than another a send may arrive although it left at the same time; every window
     /// is longer by it.
     pub(in crate::config) margin: Span<0, { 10 * SECOND }, 250>,
@@ -96,7 +97,7 @@ impl Default for Daily {
 }
 
 /// What of reserved tokens comes back when fewer were used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::config) enum Refund {
     /// Nothing: the provider counts what was asked for.
@@ -104,7 +105,6 @@ pub(in crate::config) enum Refund {
     /// Tokens of the prompt.
     InputOnly,
     /// All tokens.
-    #[default]
     All,
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::tz::{self, TimeZone};
 
-use super::{MAX_LABEL, Resolver, selector::Names};
+use super::{MAX_LABEL, Resolver, refund, refund::Routes, selector::Names};
 use crate::{
     config::{
         hint,
@@ -16,7 +16,7 @@ use crate::{
         path::Path,
         raw,
     },
-    limits::{DailyLimit, Measure, Micros, Refund, Settings, WindowLimit},
+    limits::{DailyLimit, MOST_REQUESTS, Measure, Micros, Refund, Settings, WindowLimit},
 };
 
 /// Budgets at most. Fixed: every attempt looks at all of them.
@@ -31,6 +31,7 @@ impl Resolver<'_> {
         at: &Path,
         raw: Vec<raw::Budget>,
         names: &Names<'_>,
+        routes: &Routes,
     ) -> Vec<Budget> {
         if raw.len() > MAX_BUDGETS {
             self.refuse(at, format!("there are at most {MAX_BUDGETS} budgets"));
@@ -46,12 +47,18 @@ impl Resolver<'_> {
                     self.refuse(&at.key("name"), message);
                 }
             }
-            budgets.extend(self.budget(&at, raw, names));
+            budgets.extend(self.budget(&at, raw, names, routes));
         }
         budgets
     }
 
-    fn budget(&mut self, at: &Path, raw: raw::Budget, names: &Names<'_>) -> Option<Budget> {
+    fn budget(
+        &mut self,
+        at: &Path,
+        raw: raw::Budget,
+        names: &Names<'_>,
+        routes: &Routes,
+    ) -> Option<Budget> {
         if raw.name.is_none() {
             let path = at.key("name");
             self.errors
@@ -67,6 +74,11 @@ impl Resolver<'_> {
         let selector = raw
             .r#match
             .map(|raw| self.selector(&at.key("match"), raw, names));
+        let as_providers_do = || {
+            selector
+                .as_ref()
+                .map(|selector| refund::of(selector, routes))
+        };
         let windows = [
             ("requests", Measure::Requests, raw.requests),
             ("input_tokens", Measure::InputTokens, raw.input_tokens),
@@ -83,9 +95,10 @@ impl Resolver<'_> {
             concurrent: raw.concurrent.map(|limit| limit.u64()),
             daily,
             refund: match raw.refund {
-                raw::Refund::Never => Refund::Never,
-                raw::Refund::InputOnly => Refund::InputOnly,
-                raw::Refund::All => Refund::All,
+                Some(raw::Refund::Never) => Refund::Never,
+                Some(raw::Refund::InputOnly) => Refund::InputOnly,
+                Some(raw::Refund::All) => Refund::All,
+                None => as_providers_do().unwrap_or_default(),
             },
             margin: micros(raw.margin.0),
         };
@@ -136,6 +149,14 @@ impl Resolver<'_> {
                 limit: limit.u64(),
                 window: micros(window.0),
             };
+            if measure == Measure::Requests && window.limit > MOST_REQUESTS {
+                let message = format!(
+                    "a budget remembers {MOST_REQUESTS} sends at most, so {} in a window could never be \
+                     used; take a shorter window with a smaller limit",
+                    window.limit
+                );
+                self.refuse(&at.key("limit"), message);
+            }
             if windows.contains(&window) {
                 self.refuse(&at, "the same limit and window stand here twice");
             }

@@ -120,7 +120,7 @@ impl<P: Pace> Desk<P> {
         }
         if let Some((budget, way)) = fullest.filter(|_| places.is_empty()) {
             self.count_refused(budget);
-            let outlook = self.outlook_of_set(now, way.budgets, weights, |_, _| Default::default());
+            let outlook = self.outlook_of_set(now, way.budgets, weights, Default::default());
             return Asked::QueueFull { budget, outlook };
         }
         for (index, shut) in first_but_denied {
@@ -134,7 +134,7 @@ impl<P: Pace> Desk<P> {
                 counter.counts.waited += 1;
             }
         });
-        let outlook = self.outlook(now, &places, ticket, weights);
+        let outlook = self.outlook(now, &places, weights);
         let review = outlook.review(now);
         self.reviews.insert((review, ticket));
         let waiter = Waiter {

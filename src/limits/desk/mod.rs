@@ -132,28 +132,47 @@ impl<P: Pace> Desk<P> {
 
     /// The first byte of a lease may leave now; see [`Limits::sent`].
     pub fn sent(&mut self, now: Micros, lease: LeaseId) -> bool {
+        let concerns = self.concerns(lease);
         let may = self.limits.sent(now, lease);
         // When its window frees up is known only now.
-        self.serve(now);
+        if concerns {
+            self.serve(now);
+        }
         may
     }
 
     /// See [`Limits::stayed`].
     pub fn stayed(&mut self, now: Micros, lease: LeaseId) {
+        let concerns = self.concerns(lease);
         self.limits.stayed(now, lease);
-        self.serve(now);
+        if concerns {
+            self.serve(now);
+        }
     }
 
     /// See [`Limits::release`].
     pub fn release(&mut self, now: Micros, lease: LeaseId) {
+        let concerns = self.concerns(lease);
         self.limits.release(now, lease);
-        self.serve(now);
+        if concerns {
+            self.serve(now);
+        }
     }
 
     /// See [`Limits::settle`].
     pub fn settle(&mut self, now: Micros, lease: LeaseId, actual: Weights) {
+        let concerns = self.concerns(lease);
         self.limits.settle(now, lease, actual);
-        self.serve(now);
+        if concerns {
+            self.serve(now);
+        }
+    }
+
+    /// See [`Limits::answered`].
+    pub fn answered(&mut self, now: Micros, lease: LeaseId) {
+        if self.limits.answered(now, lease) {
+            self.serve(now);
+        }
     }
 
     /// See [`Limits::penalise`]. Everybody who waits is told.
@@ -163,11 +182,10 @@ impl<P: Pace> Desk<P> {
         self.serve(now);
     }
 
-    /// See [`Limits::brake`]. Everybody who waits is told.
-    pub fn brake(&mut self, now: Micros, which: &[BudgetId], until: Micros) {
+    /// See [`Limits::brake`]. Everybody who waits is told. It opens nothing.
+    pub fn brake(&mut self, which: &[BudgetId], until: Micros) {
         self.limits.brake(which, until);
         self.rested(which, until);
-        self.serve(now);
     }
 
     /// Gives up a place. Nothing is left behind.
@@ -246,6 +264,14 @@ impl<P: Pace> Desk<P> {
             && self.reviews.is_empty()
             && self.events.is_empty()
             && self.counters.iter().all(|counter| counter.waiting == 0)
+    }
+
+    /// Whether somebody waits for a budget of this lease. If not, its end opens nothing: of whoever waits,
+    /// something else stands in the way.
+    fn concerns(&self, lease: LeaseId) -> bool {
+        let parts = self.limits.leases.get(&lease).map(|lease| &lease.parts);
+        let mut parts = parts.into_iter().flatten();
+        parts.any(|part| self.holder(part.budget).is_some())
     }
 
     fn day(&self, budget: BudgetId) -> Day {

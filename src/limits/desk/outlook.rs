@@ -50,12 +50,23 @@ impl Outlook {
     }
 
     /// Whether somebody who was told `self` has to hear of `other`.
-    fn differs(&self, other: &Outlook) -> bool {
+    fn differs(&self, now: Micros, other: &Outlook) -> bool {
         let later = match (self.expected, other.expected) {
-            (Some(told), Some(now)) => now > told.saturating_add(WORTH_TELLING),
-            (told, now) => told.is_some() != now.is_some(),
+            (Some(told), Some(later)) => later > told.saturating_add(WORTH_TELLING),
+            (Some(told), None) => told <= now,
+            (None, later) => later.is_some(),
         };
-        self.budget != other.budget || self.obstacle.is_rest() != other.obstacle.is_rest() || later
+        !self.is_of_the_same(other) || later
+    }
+
+    /// Whether the time that `self` told stays, for a while, where `other` knows none: between a grant and
+    /// its send nobody knows when the next will be. It is looked at again when that time has passed.
+    fn stands_for(&self, other: &Outlook) -> bool {
+        self.is_of_the_same(other) && self.expected.is_some() && other.expected.is_none()
+    }
+
+    fn is_of_the_same(&self, other: &Outlook) -> bool {
+        self.budget == other.budget && self.obstacle.is_rest() == other.obstacle.is_rest()
     }
 }
 
@@ -103,16 +114,19 @@ impl<P: Pace> Desk<P> {
             return;
         }
         let places = waiter.places.clone();
-        let outlook = self.outlook(now, &places, ticket, waiter.weights);
+        let outlook = self.outlook(now, &places, waiter.weights);
         let Some(waiter) = self.waiters.get_mut(&ticket) else {
             return;
         };
+        waiter.looked_at = now;
+        if told == Told::IfOther && waiter.told.stands_for(&outlook) {
+            return;
+        }
         let review = outlook.review(now);
         self.reviews.remove(&(waiter.review, ticket));
         self.reviews.insert((review, ticket));
         waiter.review = review;
-        waiter.looked_at = now;
-        if waiter.told.differs(&outlook) {
+        if waiter.told.differs(now, &outlook) {
             waiter.told = outlook;
             self.events.push_back(Event::Told { ticket, outlook });
         }
@@ -123,17 +137,16 @@ impl<P: Pace> Desk<P> {
         &mut self,
         now: Micros,
         places: &[(usize, Place)],
-        ticket: Ticket,
         weights: Weights,
     ) -> Outlook {
         let mut best: Option<Outlook> = None;
         for (_, place) in places {
-            let ahead = |desk: &Self, budget| desk.queue.ahead(place, ticket, budget);
+            let ahead = self.queue.ahead(place);
             let outlook = self.outlook_of_set(now, &place.set, weights, ahead);
             // An unknown time may be any time.
             let first = best.is_none_or(|best| match (best.expected, outlook.expected) {
                 (Some(best), Some(other)) => other < best,
-                (Some(_), None) => true,
+                (Some(told), None) => told <= now,
                 (None, _) => false,
             });
             if first {
@@ -153,12 +166,12 @@ impl<P: Pace> Desk<P> {
         now: Micros,
         set: &[BudgetId],
         weights: Weights,
-        ahead: impl Fn(&Self, BudgetId) -> Ahead,
+        ahead: Ahead,
     ) -> Outlook {
         let mut last: Option<(Outlook, bool)> = None;
         for &budget in set {
             let holder = self.holder(budget).map(|holder| holder.obstacle);
-            let before = holder.map_or(Ahead::default(), |_| ahead(self, budget));
+            let before = holder.map_or(Ahead::default(), |_| ahead);
             let day = [self.day(budget)];
             let limits = (self.limits).earliest(now, &[budget], &day, weights, before);
             let paced = self.pace.next(now, budget);

@@ -1,101 +1,128 @@
 //! How much is granted before somebody who waits.
 
-use super::{FINE, Place, Queue, Tag, Ticket};
-use crate::limits::{Ahead, BudgetId, Weights};
+use super::{FINE, Lane, Place, Queue, Tag};
+use crate::limits::{Ahead, Weights};
 
 /// How many lanes are looked at to tell how much is ahead of one waiter.
 const LANES_LOOKED_AT: usize = 64;
 
+/// What several ask for, and its cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    all: Ahead,
+    cost: u64,
+}
+
 impl Queue {
-    /// A lower bound of what is granted of `budget` before `ticket`.
-    pub(in crate::limits) fn ahead(
-        &self,
-        place: &Place,
-        ticket: Ticket,
-        budget: BudgetId,
-    ) -> Ahead {
-        let mut sum = Ahead::default();
-        let Some(domain) = self.domains.get(&place.domain) else {
-            return sum;
+    /// A lower bound of what is granted of each budget of its set before whoever has this place, if nobody
+    /// withdraws and no newcomer asks for other budgets of the domain.
+    ///
+    /// Only lanes of its own set count: others hold none of its budgets where something else stands in their
+    /// way. In what order those of another flow are is not looked at, so that they count as if the dearest
+    /// came first, and as the smallest.
+    pub(in crate::limits) fn ahead(&self, place: &Place) -> Ahead {
+        let (Some(domain), Some(set)) =
+            (self.domains.get(&place.domain), self.sets.get(&place.set))
+        else {
+            return Ahead::default();
         };
-        let lane = self.sets.get(&place.set).map(|set| &set.lanes);
-        let Some(lane) = lane.and_then(|lanes| lanes.get(&place.flow)) else {
-            return sum;
+        let (Some(lane), Some(flow)) = (set.lanes.get(&place.flow), domain.flows.get(&place.flow))
+        else {
+            return Ahead::default();
         };
-        let Some(own) = domain.flows.get(&place.flow) else {
-            return sum;
-        };
-        sum = less(place.mark, lane.left);
-        let before = lane.entered.requests.saturating_sub(lane.left.requests);
-        // What its own flow has to be granted first, by the average of its lane.
-        let cost = Tag::from(lane.backlog) * Tag::from(sum.requests) / Tag::from(before.max(1));
-        let start = own.start.max(domain.clock) + cost * FINE / Tag::from(own.weight);
-        let mut looked_at = 0;
-        let sets = self.sets.values().zip(self.sets.keys());
-        for (set, key) in
-            sets.filter(|(set, key)| set.domain == place.domain && key.contains(&budget))
-        {
-            for (front, name) in &set.order {
-                looked_at += 1;
-                if front.tag > start || looked_at > LANES_LOOKED_AT {
-                    break;
-                }
-                let (Some(lane), Some(flow)) = (set.lanes.get(name), domain.flows.get(name)) else {
-                    continue;
-                };
-                if *name == place.flow {
-                    let all_before = lane.queue.last().is_some_and(|last| *last < ticket);
-                    if *key != place.set && all_before {
-                        sum = add(sum, less(lane.entered, lane.left), 1, 1);
-                    }
-                    continue;
-                }
-                let share = (start - front.tag) * Tag::from(flow.weight) / FINE;
-                let backlog = Tag::from(lane.backlog.max(1));
-                let inside = less(lane.entered, lane.left);
-                sum = add(sum, inside, share.min(backlog), backlog);
+        let own = place.mark.less(lane.left);
+        let mut sum = own.all;
+        // Each step of a tag is rounded down.
+        let cost = Tag::from(own.cost) * FINE / Tag::from(flow.weight);
+        let start = flow.start + cost.saturating_sub(own.all.requests.into());
+        for (front, name) in set.order.iter().take(LANES_LOOKED_AT) {
+            if front.tag >= start {
+                break;
             }
+            let (Some(lane), Some(flow)) = (set.lanes.get(name), domain.flows.get(name)) else {
+                continue;
+            };
+            // What a flow is granted elsewhere moves it behind.
+            if *name == place.flow || flow.sets.len() > 1 {
+                continue;
+            }
+            let most = if domain.sets == 1 {
+                let step = Tag::from(lane.dearest.max(1)) * FINE / Tag::from(flow.weight);
+                let from = front.tag.max(domain.clock);
+                start.saturating_sub(from).div_ceil(step.max(1)).max(1)
+            } else {
+                // The clock may jump to where another set is.
+                1
+            };
+            sum = add(sum, lane.first(u64::try_from(most).unwrap_or(u64::MAX)));
         }
         sum
     }
 }
 
-pub(super) fn plus(sum: Ahead, weights: Weights) -> Ahead {
-    let one = Ahead {
-        requests: 1,
-        tokens: weights,
-    };
-    add(sum, one, 1, 1)
-}
-
-pub(super) fn minus(sum: Ahead, weights: Weights) -> Ahead {
-    let one = Ahead {
-        requests: 1,
-        tokens: weights,
-    };
-    less(sum, one)
-}
-
-/// `sum` and a part of `more`.
-fn add(sum: Ahead, more: Ahead, part: Tag, of: Tag) -> Ahead {
-    let part = |value: u64| u64::try_from(Tag::from(value) * part / of).unwrap_or(u64::MAX);
-    Ahead {
-        requests: sum.requests.saturating_add(part(more.requests)),
-        tokens: Weights {
-            input_tokens: (sum.tokens.input_tokens).saturating_add(part(more.tokens.input_tokens)),
-            output_tokens: (sum.tokens.output_tokens)
-                .saturating_add(part(more.tokens.output_tokens)),
-        },
+impl Lane {
+    /// What so many take at least.
+    fn first(&self, most: u64) -> Ahead {
+        let inside = self.entered.less(self.left).all;
+        if most >= inside.requests {
+            return inside;
+        }
+        let least = self.least.unwrap_or_default();
+        Ahead {
+            requests: most,
+            tokens: Weights {
+                input_tokens: least.input_tokens.saturating_mul(most),
+                output_tokens: least.output_tokens.saturating_mul(most),
+            },
+        }
     }
 }
 
-fn less(sum: Ahead, gone: Ahead) -> Ahead {
-    let tokens = sum.tokens;
+impl Sum {
+    /// And one more.
+    pub(super) fn and(self, tokens: Weights, cost: u64) -> Self {
+        let one = Ahead {
+            requests: 1,
+            tokens,
+        };
+        Self {
+            all: add(self.all, one),
+            cost: self.cost.saturating_add(cost),
+        }
+    }
+
+    /// Without those that are gone.
+    pub(super) fn less(self, gone: Self) -> Self {
+        let (all, gone_all) = (self.all, gone.all);
+        Self {
+            all: Ahead {
+                requests: all.requests.saturating_sub(gone_all.requests),
+                tokens: Weights {
+                    input_tokens: (all.tokens.input_tokens)
+                        .saturating_sub(gone_all.tokens.input_tokens),
+                    output_tokens: (all.tokens.output_tokens)
+                        .saturating_sub(gone_all.tokens.output_tokens),
+                },
+            },
+            cost: self.cost.saturating_sub(gone.cost),
+        }
+    }
+}
+
+/// The least of each.
+pub(super) fn least_of(one: Weights, other: Weights) -> Weights {
+    Weights {
+        input_tokens: one.input_tokens.min(other.input_tokens),
+        output_tokens: one.output_tokens.min(other.output_tokens),
+    }
+}
+
+fn add(sum: Ahead, more: Ahead) -> Ahead {
     Ahead {
-        requests: sum.requests.saturating_sub(gone.requests),
+        requests: sum.requests.saturating_add(more.requests),
         tokens: Weights {
-            input_tokens: (tokens.input_tokens).saturating_sub(gone.tokens.input_tokens),
-            output_tokens: (tokens.output_tokens).saturating_sub(gone.tokens.output_tokens),
+            input_tokens: (sum.tokens.input_tokens).saturating_add(more.tokens.input_tokens),
+            output_tokens: (sum.tokens.output_tokens).saturating_add(more.tokens.output_tokens),
         },
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Domain {
     /// Flows in which nobody waits, and which are ahead of the clock.
     pub(super) idle: BTreeSet<(Tag, Arc<str>)>,
     pub(super) waiting: usize,
+    /// How many sets somebody waits for.
+    pub(super) sets: usize,
 }
 
 #[derive(Debug)]

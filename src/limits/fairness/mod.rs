@@ -28,10 +28,10 @@ use std::{
 };
 
 use self::{
-    ahead::{minus, plus},
+    ahead::{Sum, least_of},
     domain::Domain,
 };
-use super::{Ahead, BudgetId, Weights};
+use super::{BudgetId, Weights};
 
 /// Names a waiter; given in the order of asking, never twice.
 pub type Ticket = u64;
@@ -68,7 +68,7 @@ pub(super) struct Place {
     /// Microseconds of the domain's capacity.
     cost: u64,
     /// What had ever entered the lane before it.
-    mark: Ahead,
+    mark: Sum,
 }
 
 /// Where somebody stands in a domain: lower is served first.
@@ -97,10 +97,11 @@ struct Set {
 struct Lane {
     queue: BTreeSet<Ticket>,
     /// All that ever entered, and all that left again.
-    entered: Ahead,
-    left: Ahead,
-    /// The cost of those inside.
-    backlog: u64,
+    entered: Sum,
+    left: Sum,
+    /// The most that one ever cost, and the least of each kind of token that one ever asked for.
+    dearest: u64,
+    least: Option<Weights>,
 }
 
 /// Everybody who waits.
@@ -119,8 +120,7 @@ impl Queue {
         }
         let domain = self.domains.get(&line.domain);
         let tag = domain.map_or(0, |domain| match domain.flows.get(line.flow) {
-            Some(flow) if !flow.sets.is_empty() => flow.start,
-            Some(flow) => flow.start.max(domain.clock),
+            Some(flow) => flow.start,
             None => domain.clock,
         });
         Some(Key { tag, ticket })
@@ -148,6 +148,9 @@ impl Queue {
         };
         let domain = self.domains.entry(line.domain).or_default();
         domain.waiting += 1;
+        if !self.sets.contains_key(&key) {
+            domain.sets += 1;
+        }
         let clock = domain.clock;
         let (name, flow) = domain.flow(line);
         if flow.sets.is_empty() {
@@ -169,8 +172,9 @@ impl Queue {
         }
         let mark = lane.entered;
         lane.queue.insert(ticket);
-        lane.entered = plus(lane.entered, weights);
-        lane.backlog = lane.backlog.saturating_add(cost);
+        lane.entered = lane.entered.and(weights, cost);
+        lane.dearest = lane.dearest.max(cost);
+        lane.least = Some(lane.least.map_or(weights, |least| least_of(least, weights)));
         Place {
             set: key,
             domain: line.domain,
@@ -197,11 +201,10 @@ impl Queue {
             return;
         }
         if last == Some(ticket) {
-            lane.entered = minus(lane.entered, weights);
+            lane.entered = lane.entered.less(Sum::default().and(weights, place.cost));
         } else {
-            lane.left = plus(lane.left, weights);
+            lane.left = lane.left.and(weights, place.cost);
         }
-        lane.backlog = lane.backlog.saturating_sub(place.cost);
         let next = lane.queue.first().copied();
         let start = domain.flows.get(&place.flow).map_or(0, |flow| flow.start);
         if let Some(first) = first.filter(|first| *first == ticket) {
@@ -219,6 +222,7 @@ impl Queue {
             set.lanes.remove(&place.flow);
             if set.lanes.is_empty() {
                 self.sets.remove(&place.set);
+                domain.sets -= 1;
             }
             domain.empty(&place.flow, &place.set);
         }

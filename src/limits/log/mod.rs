@@ -252,6 +252,11 @@ impl Log {
 
     /// Tokens on top of what was reserved.
     pub(super) fn overrun(&mut self, at: Micros, weights: Weights) {
+        let measures = self.windows.iter().map(|window| window.limit.measure);
+        let weights = weights.only(|measure| measures.clone().any(|of| of == measure));
+        if weights.is_zero() {
+            return;
+        }
         self.push(Entry {
             at,
             weights,

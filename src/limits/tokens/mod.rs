@@ -71,6 +71,11 @@ pub fn input(model: &str, body: &[u8], bytes_per_token: u32) -> u64 {
     .fold(0, u64::saturating_add)
 }
 
+/// Loads the table that [`input`] needs for `model`, if it needs one that is not there yet.
+pub fn load(model: &str) {
+    Model::named(model).tokenizer();
+}
+
 /// The name of a member, borrowed where JSON writes it plainly.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,6 +1,6 @@
 //! Targets that a budget holds back.
 
-use super::{Hold, Itinerary};
+use super::{Hold, Itinerary, Pick};
 use crate::{recovery::Time, verdict::Failure};
 
 /// A budget has no room for an attempt in time.
@@ -29,6 +29,17 @@ impl Itinerary {
             None => tried.excluded = true,
         }
         tried.denied = Some(Box::new(denial));
+    }
+
+    /// Whether a budget is why the way on is no better than `pick`: it holds that target back, or one that
+    /// is never gone to again for it.
+    pub fn is_held_back(&self, pick: Pick) -> bool {
+        let mut denials = self.tried.iter().map(|tried| tried.denied.as_deref());
+        match pick {
+            Pick::Now { .. } => false,
+            Pick::Later { target, .. } => denials.nth(target).flatten().is_some(),
+            Pick::None => denials.flatten().any(|denial| denial.until.is_none()),
+        }
     }
 
     /// The denial that is over first.

@@ -101,7 +101,7 @@ impl Script {
                     at: self.now,
                     follow_up: follow_up.as_deref().cloned(),
                 }),
-                Command::Penalise { .. } | Command::Settle(_) => {}
+                Command::Answered | Command::Penalise { .. } | Command::Settle(_) => {}
                 Command::Abort { .. } | Command::Finish => reserved = false,
             }
             self.commands.push(command);
