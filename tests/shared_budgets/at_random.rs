@@ -26,6 +26,8 @@ enum Op {
     Again(usize),
     Leave(usize),
     Stay(usize),
+    /// The answer begins.
+    Begin(usize),
     Settle(usize, (u64, u64)),
     Release(usize),
     Renew,
@@ -65,6 +67,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => nth().prop_map(Op::Again),
         5 => nth().prop_map(Op::Leave),
         1 => nth().prop_map(Op::Stay),
+        2 => nth().prop_map(Op::Begin),
         4 => (nth(), tokens()).prop_map(|(nth, tokens)| Op::Settle(nth, tokens)),
         1 => nth().prop_map(Op::Release),
         1 => Just(Op::Renew),
@@ -227,6 +230,11 @@ impl Run {
                     assert_eq!(heard == Heard::Done, self.oracle.stayed(id), "{heard:?}");
                     self.tell_twice(id, heard).await;
                 }
+            }
+            Op::Begin(nth) => {
+                let Some(id) = self.nth(*nth) else { return };
+                let heard = shared.answered(id.into(), PATIENCE).await.unwrap();
+                assert_eq!(heard == Heard::Done, self.oracle.answered(id));
             }
             Op::Settle(nth, actual) => {
                 let Some(id) = take(&mut self.asked, *nth) else {

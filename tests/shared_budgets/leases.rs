@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use redrive::{
     budgets::shared::*,
-    limits::{Limit, Settings, Weights},
+    limits::{DailyLimit, Limit, Measure, Settings, Weights},
 };
 
 use crate::{
@@ -50,12 +50,18 @@ fn a_lease_that_is_over_is_not_granted_again() {
 #[test]
 fn a_lost_answer_is_asked_for_again_and_takes_nothing_twice() {
     with_each(async |server| {
+        // Settled twice, what was taken on top would count twice.
+        let windows = [
+            (Measure::Requests, 9, 60 * SECOND),
+            (Measure::InputTokens, 9, 60 * SECOND),
+        ];
+        let budget = settings("a", &windows);
         let proxy = Proxy::to(server.port);
         let through = Options {
             urls: vec![proxy.url()],
             ..options(&server)
         };
-        let domain = Domain::new(&server, through, &[requests(9, 60)]).await;
+        let domain = Domain::new(&server, through, &[budget]).await;
         proxy.lose_one();
         assert_eq!(domain.ask(1).await, Answer::Granted);
         assert!(domain.shared.leave(1.into()));
@@ -234,8 +240,8 @@ fn the_script_may_be_forgotten() {
 fn a_day_that_has_not_begun_by_the_servers_clock_is_not_believed() {
     with_each(async |server| {
         let mut settings = settings("a", &[]);
-        settings.daily = vec![redrive::limits::DailyLimit {
-            measure: redrive::limits::Measure::Requests,
+        settings.daily = vec![DailyLimit {
+            measure: Measure::Requests,
             limit: 1,
         }];
         let mut domain = Domain::new(&server, options(&server), &[settings]).await;

@@ -107,6 +107,15 @@ impl Oracle {
         !over
     }
 
+    /// Whether it is held.
+    pub fn answered(&mut self, id: u128) -> bool {
+        let held = self.held.get(&id);
+        held.is_some_and(|held| {
+            self.limits.answered(self.now, held.lease);
+            true
+        })
+    }
+
     pub fn settle(&mut self, id: u128, actual: Weights) -> bool {
         let held = self.held.remove(&id);
         held.is_some_and(|held| {

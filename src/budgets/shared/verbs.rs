@@ -137,6 +137,17 @@ impl Shared {
         heard(&head)
     }
 
+    /// The answer to the lease's send has begun: if it was a probe, its budgets' rest is over. To be told after
+    /// its send was.
+    ///
+    /// # Errors
+    /// [`Lost`] if it is not known to have been heard.
+    pub async fn answered(&self, lease: Id, patience: Duration) -> Result<Heard, Lost> {
+        let call = Call::new("answered").say(lease);
+        let (head, _) = self.inner.ask(&call, patience).await?;
+        heard(&head)
+    }
+
     /// Prolongs the life of every lease that is held and has left, and tells again what was not heard. To be
     /// called three times in a life. Those that are over are told and held no longer: their sends must be cut.
     ///

@@ -197,6 +197,17 @@ local function check(one, counts)
     return full
 end
 
+-- Which tokens are limited: 2 of the prompt, 4 of the answer.
+local function limited_by(limits)
+    local found = { [2] = 0, [3] = 0 }
+    for _, all in ipairs({ limits.windows, limits.daily }) do
+        for _, one in ipairs(all) do
+            found[one.measure] = 1
+        end
+    end
+    return 2 * found[2] + 4 * found[3]
+end
+
 local function grant(lease, asked_for)
     for i, one in ipairs(asked_for) do
         local budget = load(one.name)
@@ -206,7 +217,7 @@ local function grant(lease, asked_for)
             budget.rest, budget.probe = PROBING, lease.id
         end
         lease.parts[i] = { entry = 0, first = 0, final = 0, refund = one.own.refund,
-            margin = one.limits.margin, name = one.name }
+            limited = limited_by(one.limits), margin = one.limits.margin, name = one.name }
     end
     last_end = math.max(last_end, lease.ends)
     dirty = true

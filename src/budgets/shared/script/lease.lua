@@ -2,7 +2,7 @@
 
 -- A lease: state, how often it was told as sent or unsent, input and output tokens, when it must have been
 -- sent, when it ends, its pod; then for each budget: number of its entry, first and last day, refund,
--- margin, name.
+-- which tokens it limits (2 of the prompt, 4 of the answer), margin, name.
 local function lease_of(id)
     local line = call('HGET', LEASES, id)
     if not line then
@@ -11,9 +11,9 @@ local function lease_of(id)
     local v = list_of(line)
     local lease = { id = id, state = v[1], told = v[2], counts = { REQUESTS, v[3], v[4] }, send_by = v[5],
         ends = v[6], pod = v[7], parts = {} }
-    for i = 8, #v, 6 do
+    for i = 8, #v, 7 do
         lease.parts[#lease.parts + 1] = { entry = v[i], first = v[i + 1], final = v[i + 2],
-            refund = v[i + 3], margin = v[i + 4], name = v[i + 5] }
+            refund = v[i + 3], limited = v[i + 4], margin = v[i + 5], name = v[i + 6] }
     end
     return lease
 end
@@ -22,8 +22,8 @@ local function put_lease(lease)
     local line = { format('%d,%d,%d,%d,%d,%d,"%s"', lease.state, lease.told, lease.counts[2],
         lease.counts[3], lease.send_by, lease.ends, lease.pod) }
     for _, part in ipairs(lease.parts) do
-        line[#line + 1] = format('%d,%d,%d,%d,%d,"%s"', part.entry, part.first, part.final, part.refund,
-            part.margin, part.name)
+        line[#line + 1] = format('%d,%d,%d,%d,%d,%d,"%s"', part.entry, part.first, part.final, part.refund,
+            part.limited, part.margin, part.name)
     end
     call('HSET', LEASES, lease.id, '[' .. table.concat(line, ',') .. ']')
 end
@@ -104,6 +104,18 @@ local function gives_back(refund, measure)
     return measure == 2 and refund > 0 or measure == 3 and refund == 2
 end
 
+-- Tokens on top of what was reserved, as far as windows count them.
+local function push_overrun(budget, at, over)
+    local counts, more = { 0, 0, 0 }, false
+    for _, window in ipairs(budget.windows) do
+        counts[window.measure] = over[window.measure]
+        more = more or over[window.measure] > 0
+    end
+    if more then
+        push(budget, at, counts)
+    end
+end
+
 -- A send is over; what it took is unknown if `actual` is nil.
 local function close(lease, at, actual)
     for _, part in ipairs(lease.parts) do
@@ -113,7 +125,10 @@ local function close(lease, at, actual)
             local reserved = lease.counts[measure]
             local used = actual and actual[measure] or reserved
             held[measure] = gives_back(part.refund, measure) and math.min(reserved, used) or reserved
-            over[measure] = less(used, reserved)
+            -- Of what is not limited nothing had to be reserved.
+            if floor(part.limited / 2 ^ (measure - 1)) % 2 == 1 then
+                over[measure] = less(used, reserved)
+            end
             more = more or over[measure] > 0
         end
         replace(budget, part.entry, held)
@@ -124,7 +139,7 @@ local function close(lease, at, actual)
         end)
         if more then
             budget.overruns = budget.overruns + 1
-            push(budget, at, over)
+            push_overrun(budget, at, over)
         end
         budget.running, budget.dirty = less(budget.running, 1), true
         probe_over(budget, lease.id, at, actual ~= nil)

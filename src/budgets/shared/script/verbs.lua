@@ -108,6 +108,19 @@ elseif verb == 'settle' then
     close(lease, now, { 1, input, output })
     return answer('ok')
 
+elseif verb == 'answered' then
+    -- lease. ok, over, unknown.
+    local lease = lease_of(text())
+    if not lease or lease.state == OVER then
+        return answer(lease and 'over' or 'unknown')
+    end
+    if lease.state == SENT then
+        for _, part in ipairs(lease.parts) do
+            probe_over(load(part.name), lease.id, now, true)
+        end
+    end
+    return answer('ok')
+
 elseif verb == 'renew' then
     -- leases, and how many times each was told. ok: those that are over or unknown, counted from 0.
     local over = {}
