@@ -336,3 +336,24 @@ fn what_was_asked_for_and_not_answered_is_over_once_it_is_back() {
         assert!(!domain.shared.leave(1.into()));
     });
 }
+
+#[test]
+fn a_rest_ends_with_one_probe_as_soon_as_its_answer_begins() {
+    with_each(async |server| {
+        let mut domain = Domain::new(&server, options(&server), &[requests(9, 60)]).await;
+        let rest = Duration::from_secs(5);
+        domain.shared.penalise(&[0], rest, PATIENCE).await.unwrap();
+        assert_eq!(wait_of(&domain.ask(1).await), Some(5 * SECOND));
+        domain.pass(5 * SECOND);
+        domain.send(1).await;
+        let probing = Answer::Denied {
+            budget: 0,
+            limit: Limit::Probe,
+            wait: None,
+        };
+        assert_eq!(domain.ask(2).await, probing);
+        let heard = domain.shared.answered(1.into(), PATIENCE).await;
+        assert_eq!(heard, Ok(Heard::Done));
+        assert_eq!(domain.ask(2).await, Answer::Granted);
+    });
+}
