@@ -30,7 +30,8 @@ trap 'rm -rf "$work"' EXIT
 
 install_redis() {
     local packages=(redis-tools liblzf1 libjemalloc2 libatomic1 libssl3)
-    (cd "$work" && apt-get download "${packages[@]}" >&2)
+    # A new machine knows no packages yet.
+    (cd "$work" && { apt-get download "${packages[@]}" || { apt-get update && apt-get download "${packages[@]}"; }; } >&2)
     for package in "$work"/*.deb; do dpkg -x "$package" "$home/redis" >&2; done
     local libraries
     libraries=$(dirname "$(find "$home/redis" -name 'liblzf.so.1' | head -1)")

@@ -13,7 +13,6 @@ const LICENCES: &[&str] = &[
     "Apache-2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
-    "BSL-1.0",
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",

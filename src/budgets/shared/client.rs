@@ -13,7 +13,7 @@ use std::{
 
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
-    IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value,
+    IntoConnectionInfo, RedisError, RedisResult, TlsCertificates, Value,
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::{ClusterClient, ClusterClientBuilder},
     cluster_async::ClusterConnection,
@@ -83,7 +83,7 @@ impl Door {
         let infos = options.urls.iter().map(|url| info(url, options));
         let infos = infos.collect::<RedisResult<Vec<_>>>().map_err(refused)?;
         let first = infos.first().cloned().ok_or(BadOptions::NoUrl)?;
-        let tls = matches!(first.addr(), ConnectionAddr::TcpTls { .. });
+        let tls = matches!(first.addr, ConnectionAddr::TcpTls { .. });
         let certificates = options.authority.clone().filter(|_| tls);
         let certificates = certificates.map(|authority| TlsCertificates {
             client_tls: None,
@@ -143,9 +143,8 @@ impl Door {
         match &self.place {
             Place::One(client) => {
                 let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(self.connect_timeout))
-                    .set_response_timeout(Some(self.timeout))
-                    .set_pipeline_buffer_size(1_024);
+                    .set_connection_timeout(self.connect_timeout)
+                    .set_response_timeout(self.timeout);
                 let made = client.get_multiplexed_async_connection_with_config(&config);
                 made.await.map(Wire::One)
             }
@@ -155,15 +154,14 @@ impl Door {
 }
 
 fn info(url: &str, options: &Options) -> RedisResult<ConnectionInfo> {
-    let info = url.into_connection_info()?;
-    let mut settings = info.redis_settings().clone();
+    let mut info = url.into_connection_info()?;
     if let Some(username) = &options.username {
-        settings = settings.set_username(username);
+        info.redis.username = Some(username.clone());
     }
     if let Some(password) = &options.password {
-        settings = settings.set_password(password.expose_secret());
+        info.redis.password = Some(password.expose_secret().to_owned());
     }
-    Ok(info.set_redis_settings(settings))
+    Ok(info)
 }
 
 fn cluster(infos: Vec<ConnectionInfo>, options: &Options) -> ClusterClientBuilder {
@@ -173,11 +171,11 @@ fn cluster(infos: Vec<ConnectionInfo>, options: &Options) -> ClusterClientBuilde
         .connection_timeout(options.connect_timeout)
         .response_timeout(options.timeout);
     let builder = match &options.username {
-        Some(username) => builder.username(username),
+        Some(username) => builder.username(username.clone()),
         None => builder,
     };
     match &options.password {
-        Some(password) => builder.password(password.expose_secret()),
+        Some(password) => builder.password(password.expose_secret().to_owned()),
         None => builder,
     }
 }
@@ -200,7 +198,7 @@ impl Wire {
     }
 
     async fn text(&mut self, command: Cmd) -> RedisResult<String> {
-        redis::from_redis_value(self.send(&command).await?).map_err(RedisError::from)
+        redis::from_owned_redis_value(self.send(&command).await?)
     }
 }
 
@@ -218,7 +216,7 @@ impl Connection {
         let command = |script| call.command(script, keys, told, life, &self.server.run);
         let mut answer = wire.send(&command(Script::Known(&self.digest))).await;
         if let Err(error) = &answer
-            && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+            && error.kind() == ErrorKind::NoScriptError
         {
             answer = wire.send(&command(Script::Whole(script))).await;
         }

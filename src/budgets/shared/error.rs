@@ -1,6 +1,6 @@
 //! Why the engine gave no answer.
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 
 /// The engine gave no answer that can be acted on. What was asked may have happened all the same: asking
 /// again with the same lease takes nothing twice.
@@ -77,34 +77,22 @@ impl From<&RedisError> for Lost {
             return Self::Timeout;
         }
         match error.kind() {
-            ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => {
+            ErrorKind::IoError | ErrorKind::ParseError | ErrorKind::ClusterConnectionNotFound => {
                 Self::Disconnected(said())
             }
-            ErrorKind::Server(kind) => server(kind, error),
+            ErrorKind::BusyLoadingError
+            | ErrorKind::Moved
+            | ErrorKind::Ask
+            | ErrorKind::TryAgain
+            | ErrorKind::ClusterDown
+            | ErrorKind::MasterDown
+            | ErrorKind::NoScriptError => Self::NotReady(said()),
+            ErrorKind::ReadOnly => Self::Refused(Refused::ReadOnly),
             ErrorKind::AuthenticationFailed => Self::Refused(Refused::Authentication),
-            ErrorKind::Extension => extension(error),
+            ErrorKind::ExtensionError => extension(error),
+            _ if said().contains("WRONGTYPE") => Self::Refused(Refused::Keys),
             _ => Self::Refused(Refused::Other(said())),
         }
-    }
-}
-
-fn server(kind: ServerErrorKind, error: &RedisError) -> Lost {
-    use ServerErrorKind as Kind;
-    let said = error.to_string();
-    match kind {
-        Kind::BusyLoading
-        | Kind::Moved
-        | Kind::Ask
-        | Kind::TryAgain
-        | Kind::ClusterDown
-        | Kind::MasterDown
-        | Kind::NoScript => Lost::NotReady(said),
-        Kind::ReadOnly => Lost::Refused(Refused::ReadOnly),
-        Kind::NoPerm => Lost::Refused(Refused::Permission(
-            error.detail().unwrap_or_default().into(),
-        )),
-        _ if said.contains("WRONGTYPE") => Lost::Refused(Refused::Keys),
-        _ => Lost::Refused(Refused::Other(said)),
     }
 }
 
@@ -113,6 +101,9 @@ fn extension(error: &RedisError) -> Lost {
         "OOM" => Lost::Refused(Refused::Memory),
         "MISCONF" => Lost::Refused(Refused::Disk),
         "WRONGTYPE" => Lost::Refused(Refused::Keys),
+        "NOPERM" => Lost::Refused(Refused::Permission(
+            error.detail().unwrap_or_default().into(),
+        )),
         "NOAUTH" | "WRONGPASS" => Lost::Refused(Refused::Authentication),
         "BUSY" | "NOREPLICAS" => Lost::NotReady(error.to_string()),
         _ => Lost::Refused(Refused::Other(error.to_string())),
