@@ -10,6 +10,7 @@ mod engine;
 mod lease;
 mod matching;
 mod pace;
+pub mod shared;
 mod status;
 mod words;
 

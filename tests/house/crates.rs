@@ -51,6 +51,10 @@ const DUPLICATES: &[(&str, &str)] = &[
         "half of the derive macros have moved to 3; build only",
     ),
     (
+        "synstructure",
+        "x509-parser (rcgen) is behind yoke, which redis takes with url; build only",
+    ),
+    (
         "unicode-width",
         "miette (error texts of protox; build only) takes both itself",
     ),

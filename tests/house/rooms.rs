@@ -234,6 +234,11 @@ const RATIONED: &[(&str, &[&str], &str)] = &[
         "it decides which providers are trusted",
     ),
     (
+        "redis",
+        &["budgets"],
+        "it speaks with the engine that budgets share",
+    ),
+    (
         "std::env",
         &["config", "cli"],
         "what depends on the environment cannot be told from the file",

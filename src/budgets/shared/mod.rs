@@ -1,0 +1,345 @@
+//! IO. Budgets that several processes share, kept by a Redis or Valkey server.
+//!
+//! What is granted is what [`crate::limits`] would grant: the script that runs in the server does the same,
+//! in one call, for all budgets of a [`Shared`] domain at once (`script/domain.lua` says how it is kept).
+//! What the distance changes:
+//!
+//! - The clock is the server's. It never runs back; a pod's own only measures how long ago something was.
+//! - A send is told after it left, so it counts from a little later than it did, and until then in full. The
+//!   pod itself sees to it that nothing leaves after its time ([`Shared::leave`]).
+//! - An answer may be lost. Everything can be asked again: a lease is named by who asks for it.
+//! - A pod may fall silent. Its leases end after a life; what was not told as sent counts as sent then.
+//! - The server may forget. Then nothing is granted for as long as what was sent before may matter
+//!   ([`Answer::Learning`]), and pods tell what they hold again.
+//! - Pods may disagree while a configuration is rolled out: the stricter of both counts.
+
+mod answer;
+mod call;
+mod client;
+mod error;
+mod greeting;
+mod keys;
+mod ledger;
+mod options;
+mod server;
+mod today;
+mod told;
+mod verbs;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{task::AbortHandle, time::timeout};
+
+use self::{
+    answer::{Head, Reader},
+    call::Call,
+    client::{Connection, Door, Link},
+    keys::Keys,
+    ledger::Ledger,
+    told::Told,
+};
+pub use self::{
+    error::{Lost, Refused},
+    options::{BadOptions, Options},
+    server::Server,
+    today::Today,
+};
+use super::engine::micros;
+use crate::{
+    clock::Clock,
+    limits::{Account, BudgetId, Limit, Settings, Weights},
+};
+
+/// How long is paused before what got no answer is asked again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How many leases one call renews or replays.
+const BATCH: usize = 100;
+
+/// Names a lease: 128 bits that nobody else chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(u128);
+
+impl Id {
+    /// One that was never used.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::now_v7().as_u128())
+    }
+}
+
+impl From<u128> for Id {
+    fn from(id: u128) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// What one attempt needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The lease, if it is granted. The same one asks for the same.
+    pub lease: Id,
+    /// What it takes part of; each once. One that is unknown counts not at all.
+    pub budgets: &'a [BudgetId],
+    /// The day of each of `budgets`; those that have no caps of a day need none.
+    pub days: &'a [Today],
+    /// What it takes at most.
+    pub tokens: Weights,
+    /// How long after now it leaves at the latest; not more than [`Options::longest_unsent`].
+    pub send_within: Duration,
+}
+
+/// What the engine says to one who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It may leave.
+    Granted,
+    /// It does not fit now.
+    Denied {
+        /// The budget that frees up last.
+        budget: BudgetId,
+        /// Which of its limits.
+        limit: Limit,
+        /// For how long at least, if nothing is given back before; unknown where it depends on others' sends.
+        wait: Option<Duration>,
+    },
+    /// It never fits.
+    Never {
+        /// The budget that is too small.
+        budget: BudgetId,
+        /// Which of its limits.
+        limit: Limit,
+    },
+    /// The engine does not know what was sent before, and grants nothing for so long.
+    Learning(Duration),
+    /// It was granted before, and is over.
+    Over,
+}
+
+/// What became of what was told of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is so.
+    Done,
+    /// The lease was over before.
+    Over,
+    /// It no longer counts wherever it must: it must not leave again.
+    Refused,
+    /// The engine does not know it: it forgot, and will be told again.
+    Unknown,
+}
+
+/// What a domain's budgets are like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What was done with leases since the epoch began.
+    pub account: Account,
+    /// For how long nothing is granted yet.
+    pub learning: Duration,
+    /// The budgets that were asked for, in order.
+    pub budgets: Vec<BudgetStatus>,
+}
+
+/// What one budget is like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetStatus {
+    /// Sends that run, or may.
+    pub running: u64,
+    /// Sends that are remembered.
+    pub entries: u64,
+    /// How often one took more than was reserved.
+    pub overruns: u64,
+    /// How much of each window, then of each day's cap, is used; in the configuration's order.
+    pub used: Vec<u64>,
+}
+
+/// The budgets of one domain: whatever one attempt takes part of must be in one. Dropping it ends the
+/// connection.
+pub struct Shared {
+    inner: Arc<Inner>,
+    keeper: AbortHandle,
+}
+
+struct Inner {
+    clock: Clock,
+    options: Options,
+    keys: Keys,
+    told: Told,
+    link: Link,
+    ledger: Mutex<Ledger>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = &self.inner.keys;
+        f.debug_struct("Shared")
+            .field("keys", keys)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+impl Shared {
+    /// The budgets of `domain`, known by their place in `settings`. Connects in the background, and again
+    /// when the connection breaks. To be called inside a runtime.
+    ///
+    /// # Errors
+    /// [`BadOptions`]; whether the engine is there is not looked at.
+    pub fn connect(
+        clock: Clock,
+        options: Options,
+        domain: &str,
+        settings: &[Settings],
+    ) -> Result<Self, BadOptions> {
+        let keys = Keys::of(domain).ok_or_else(|| BadOptions::Name(domain.into()))?;
+        let mut names = settings.iter().map(|settings| settings.name.as_str());
+        // The same rules: they are words of the script's.
+        let bad = names.find(|name| Keys::of(name).is_none());
+        let bad = bad.or_else(|| Keys::of(&options.pod).is_none().then_some(&*options.pod));
+        if let Some(bad) = bad {
+            return Err(BadOptions::Name(bad.into()));
+        }
+        if options.life.is_zero() || options.timeout.is_zero() {
+            return Err(BadOptions::Zero);
+        }
+        let door = Door::new(&options)?;
+        let inner = Arc::new(Inner {
+            clock,
+            told: Told::new(settings, &options),
+            keys,
+            link: Link::new(),
+            ledger: Mutex::default(),
+            options,
+        });
+        let keeper = tokio::spawn(client::keep(Arc::clone(&inner), door));
+        Ok(Self {
+            inner,
+            keeper: keeper.abort_handle(),
+        })
+    }
+
+    /// The server, while it is connected.
+    pub fn server(&self) -> Option<Server> {
+        self.inner.link.server()
+    }
+
+    /// Why there is no connection; `None` while there is one.
+    pub fn down(&self) -> Option<Lost> {
+        self.inner.link.down()
+    }
+
+    /// The engine's clock since the Unix epoch, once it was heard: what days are to be told by.
+    pub fn engine_now(&self) -> Option<Duration> {
+        let now = self.inner.now();
+        self.inner.ledger().engine_now(now)
+    }
+
+    /// Whether other pods were last seen with another configuration: the stricter of both counts then.
+    pub fn disagrees(&self) -> bool {
+        self.inner.ledger().disagrees
+    }
+
+    /// How many leases are held.
+    pub fn held(&self) -> usize {
+        self.inner.ledger().held.len()
+    }
+}
+
+impl Inner {
+    fn now(&self) -> Duration {
+        self.clock.now().since_origin()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks until there is an answer, or `patience` is over; once at least, and no longer than the time-out
+    /// then.
+    async fn ask(&self, call: &Call, patience: Duration) -> Result<(Head, Reader), Lost> {
+        let timeout = self.options.timeout;
+        let ends = self.now().saturating_add(patience.max(timeout));
+        loop {
+            let left = ends.saturating_sub(self.now());
+            let lost = match self.ask_once(call, timeout.min(left)).await {
+                Ok(answer) => return Ok(answer),
+                Err(lost) => lost,
+            };
+            if !lost.may_pass() || self.now().saturating_add(PAUSE) >= ends {
+                return Err(lost);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn ask_once(&self, call: &Call, within: Duration) -> Result<(Head, Reader), Lost> {
+        let mut used = None;
+        let asking = async {
+            let connection = self.link.connection().await?;
+            let (connection, _) = used.insert((connection, self.now()));
+            self.ask_by(connection, call).await
+        };
+        let answer = match timeout(within, asking).await {
+            Ok(answer) => answer,
+            Err(_) => Err(self.link.down().unwrap_or(Lost::Timeout)),
+        };
+        match &answer {
+            Ok((head, _)) => {
+                if head.untold || head.epoch != self.ledger().epoch {
+                    self.link.greet_again();
+                }
+            }
+            Err(lost) => {
+                if let Some((connection, since)) = used.filter(|_| lost.of_the_connection()) {
+                    // One who had little time left says nothing of the connection.
+                    let waited = self.now().saturating_sub(since) + PAUSE >= self.options.timeout;
+                    if waited || *lost != Lost::Timeout {
+                        self.link.is_broken(&connection);
+                    }
+                }
+            }
+        }
+        answer
+    }
+
+    async fn ask_by(&self, connection: &Connection, call: &Call) -> Result<(Head, Reader), Lost> {
+        let life = micros(self.options.life);
+        let script = &self.options.script;
+        let asked = connection.ask(call, &self.keys, &self.told, life, script);
+        let answer = Reader::open(asked.await?)?;
+        let mut ledger = self.ledger();
+        ledger.hear(answer.0.now, self.now());
+        ledger.disagrees = answer.0.other_revision;
+        drop(ledger);
+        Ok(answer)
+    }
+
+    /// The name and the limits of each budget, with its day, as the script is told them.
+    fn say_budgets(&self, mut call: Call, budgets: &[BudgetId], days: &[Today]) -> Call {
+        let known = budgets.iter().enumerate().filter_map(|(place, &budget)| {
+            let (name, line) = self.told.budgets.get(budget)?;
+            Some((name, line, days.get(place).copied().unwrap_or_default()))
+        });
+        let known: Vec<_> = known.collect();
+        call = call.say(known.len());
+        for (name, line, day) in known {
+            call = call.say(name).say(line);
+            call = call.say(day.number).say(day.starts).say(day.ends);
+        }
+        call
+    }
+}

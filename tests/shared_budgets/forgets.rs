@@ -1,0 +1,199 @@
+//! A server that forgets: nothing is granted until what was sent before can no longer matter.
+
+use std::time::Duration;
+
+use redrive::{
+    budgets::shared::*,
+    limits::{Limit, Settings, Weights},
+};
+
+use crate::{domain::*, server::with_each};
+
+/// The window, its margin, and the longest time that an unsent lease may take.
+const QUARANTINE: u64 = 60 * SECOND + 250_000 + 15 * SECOND;
+
+fn budget() -> Settings {
+    Settings {
+        margin: 250_000,
+        ..requests(1, 60)
+    }
+}
+
+/// For how long nothing is granted.
+async fn learning(domain: &Domain, id: u128) -> u64 {
+    match domain.ask(id).await {
+        Answer::Learning(left) => u64::try_from(left.as_micros()).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One that was sent and is over: nothing of it is held.
+async fn sent_and_over(domain: &Domain) {
+    domain.send(1).await;
+    let settled = domain.shared.settle(1.into(), Weights::default(), PATIENCE);
+    assert_eq!(settled.await, Ok(Heard::Done));
+}
+
+/// Nothing is granted for a quarantine, then it is.
+async fn must_learn(domain: &mut Domain) {
+    assert_eq!(learning(domain, 90).await, QUARANTINE);
+    domain.pass(QUARANTINE - 1);
+    assert_eq!(learning(domain, 91).await, 1);
+    domain.pass(1);
+    assert_eq!(domain.ask(92).await, Answer::Granted);
+}
+
+#[test]
+fn a_new_domain_knows_nothing() {
+    with_each(async |server| {
+        let mut domain = Domain::learning(&server, options(&server), &[budget()]).await;
+        must_learn(&mut domain).await;
+    });
+}
+
+#[test]
+fn a_flushed_server_grants_nothing_for_a_while() {
+    with_each(async |server| {
+        let mut domain = Domain::new(&server, options(&server), &[budget()]).await;
+        sent_and_over(&domain).await;
+        domain.beside.run::<()>(&["FLUSHALL"]);
+        domain.pass(0);
+        must_learn(&mut domain).await;
+    });
+}
+
+#[test]
+fn a_part_of_a_domain_that_is_lost_is_all_of_it() {
+    with_each(async |server| {
+        for part in ["meta", "log", "leases", "due"] {
+            let mut domain = Domain::new(&server, options(&server), &[budget()]).await;
+            sent_and_over(&domain).await;
+            let key = domain.key(part);
+            assert_eq!(domain.beside.run::<u64>(&["DEL", &key]), 1);
+            must_learn(&mut domain).await;
+        }
+    });
+}
+
+#[test]
+fn an_entry_that_is_lost_is_noticed() {
+    with_each(async |server| {
+        let mut domain = Domain::new(&server, options(&server), &[budget()]).await;
+        sent_and_over(&domain).await;
+        let key = domain.key("log");
+        assert_eq!(domain.beside.run::<u64>(&["HDEL", &key, "a:0"]), 1);
+        let answer = ask(&domain.shared, 2).await;
+        let Err(Lost::Refused(Refused::Other(why))) = &answer else {
+            panic!("{answer:?}");
+        };
+        assert!(why.contains("the log has lost an entry"), "{why}");
+        must_learn(&mut domain).await;
+    });
+}
+
+#[test]
+fn a_server_that_comes_back_empty_grants_nothing_for_a_while() {
+    with_each(async |mut server| {
+        let mut domain = Domain::new(&server, options(&server), &[budget()]).await;
+        sent_and_over(&domain).await;
+        server.kill();
+        server.start_again();
+        domain.beside = server.beside();
+        domain.pass(0);
+        must_learn(&mut domain).await;
+    });
+}
+
+#[test]
+fn a_server_that_comes_back_with_what_it_saved_may_have_lost_the_last() {
+    with_each(async |mut server| {
+        let mut domain = Domain::new(&server, options(&server), &[budget()]).await;
+        domain.beside.run::<()>(&["SAVE"]);
+        sent_and_over(&domain).await;
+        server.kill();
+        server.start_again();
+        domain.beside = server.beside();
+        domain.pass(0);
+        must_learn(&mut domain).await;
+    });
+}
+
+#[test]
+fn sends_that_run_are_told_again_and_end_no_sooner() {
+    with_each(async |server| {
+        let budget = Settings {
+            concurrent: Some(2),
+            ..budget()
+        };
+        let mut domain = Domain::new(&server, options(&server), &[budget]).await;
+        domain.send(1).await;
+        domain.beside.run::<()>(&["FLUSHALL"]);
+        domain.pass(0);
+        assert_eq!(learning(&domain, 2).await, QUARANTINE);
+        // The pod noticed; what it held is known again.
+        let mut tries = 0;
+        while domain.shared.renew(PATIENCE).await != Ok(Vec::new()) {
+            tries += 1;
+            assert!(tries < 1_000, "it is never told");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let status = domain.status(&[0]).await;
+        assert_eq!(status.learning.as_micros(), u128::from(QUARANTINE));
+        assert_eq!((status.budgets[0].running, status.account.sent), (1, 1));
+        assert_eq!(domain.shared.held(), 1);
+        // Renewed, it outlives the quarantine, and runs.
+        for _ in 0..QUARANTINE / (10 * SECOND) + 1 {
+            domain.pass(10 * SECOND);
+            assert_eq!(domain.shared.renew(PATIENCE).await, Ok(Vec::new()));
+        }
+        assert_eq!(domain.ask(3).await, Answer::Granted);
+        let full = domain.ask(4).await;
+        let Answer::Denied { limit, .. } = full else {
+            panic!("{full:?}");
+        };
+        assert!(
+            matches!(limit, Limit::Window(_) | Limit::Concurrent(2)),
+            "{limit:?}"
+        );
+        assert_eq!(
+            domain
+                .shared
+                .settle(1.into(), Weights::default(), PATIENCE)
+                .await,
+            Ok(Heard::Done)
+        );
+    });
+}
+
+#[test]
+fn the_longest_window_that_any_pod_knows_is_waited_for() {
+    with_each(async |server| {
+        let mut domain = Domain::learning(&server, options(&server), &[budget()]).await;
+        let hour = settings(
+            "b",
+            &[(redrive::limits::Measure::Requests, 5, 3_600 * SECOND)],
+        );
+        let other = domain.pod(options(&server), &[budget(), hour]);
+        other.status(&[0], &[], PATIENCE).await.unwrap();
+        domain.pass(QUARANTINE);
+        let left = 3_600 * SECOND + 15 * SECOND - QUARANTINE;
+        assert_eq!(learning(&domain, 1).await, left);
+    });
+}
+
+#[test]
+fn an_idle_domain_is_kept_until_nothing_in_it_matters() {
+    with_each(async |server| {
+        let mut domain = Domain::new(&server, options(&server), &[budget()]).await;
+        sent_and_over(&domain).await;
+        for part in ["meta", "log", "leases", "due"] {
+            let key = domain.key(part);
+            let left: i64 = domain.beside.run(&["PTTL", &key]);
+            let least = i64::try_from((QUARANTINE + 15 * SECOND) / 1_000).unwrap();
+            assert!(
+                left >= least - 5_000 && left <= 2 * least + 1,
+                "{part}: {left}"
+            );
+        }
+    });
+}

@@ -1,0 +1,247 @@
+//! Many pods at once, by the server's own clock: no window of what left holds more than its limit. And what
+//! a decision costs, printed.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use redrive::{
+    budgets::shared::*,
+    limits::{Measure, Settings},
+};
+use tokio::task::JoinSet;
+
+use crate::{
+    domain::*,
+    server::{Beside, Kind, Server, each},
+};
+
+const PODS: u128 = 8;
+
+/// Those who are denied ask again soon: the limit is always wanted.
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// At most so many sends in any so long.
+const LIMIT: u64 = 200;
+const WINDOW: Duration = Duration::from_secs(1);
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread();
+    { runtime }
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(test);
+}
+
+fn quick(server: &Server) -> Options {
+    Options {
+        life: Duration::from_secs(1),
+        longest_unsent: Duration::from_secs(1),
+        ..options(server)
+    }
+}
+
+/// Waits until something is granted.
+async fn learn(shared: &Shared) {
+    let begun = Instant::now();
+    loop {
+        match ask(shared, u128::MAX).await.unwrap() {
+            Answer::Learning(left) => tokio::time::sleep(left).await,
+            _ => break,
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+    shared.release(u128::MAX.into(), PATIENCE).await.unwrap();
+}
+
+/// Asks, sends and settles until `ends`; when each send left.
+async fn pod(shared: Arc<Shared>, pod: u128, ends: Instant) -> Vec<Instant> {
+    let mut left = Vec::new();
+    for number in 0.. {
+        if Instant::now() >= ends {
+            break;
+        }
+        let id = pod << 64 | number;
+        match ask(&shared, id).await.unwrap() {
+            Answer::Granted => {}
+            Answer::Denied { wait, .. } => {
+                let wait = wait.unwrap_or(Duration::from_millis(1));
+                tokio::time::sleep(wait.min(AGAIN)).await;
+                continue;
+            }
+            Answer::Learning(_) => {
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+            other => panic!("{other:?}"),
+        }
+        // Some are slow to leave, some never do.
+        match number % 16 {
+            0 => tokio::time::sleep(Duration::from_millis(20)).await,
+            1 => {
+                shared.release(id.into(), PATIENCE).await.unwrap();
+                continue;
+            }
+            _ => {}
+        }
+        if shared.leave(id.into()) {
+            left.push(Instant::now());
+            shared.tell(id.into(), PATIENCE).await.unwrap();
+        }
+        shared
+            .settle(id.into(), tokens(5, 5), PATIENCE)
+            .await
+            .unwrap();
+    }
+    left
+}
+
+/// The most that any window holds.
+fn sweep(mut log: Vec<Instant>) -> usize {
+    log.sort_unstable();
+    let windows = log.iter().enumerate();
+    let counts = windows.map(|(first, begins)| {
+        let inside = log[first..].iter().take_while(|at| **at - *begins < WINDOW);
+        inside.count()
+    });
+    counts.max().unwrap_or(0)
+}
+
+/// Of a server so far: its processor time, calls of scripts, and the time that those took, in microseconds.
+fn cost(beside: &mut Beside) -> [f64; 3] {
+    let info: String = beside.run(&["INFO", "everything"]);
+    let after = |name: &str| {
+        let (_, rest) = info.split_once(name).unwrap();
+        let end = rest.find([',', '\r']).unwrap();
+        rest[..end].parse::<f64>().unwrap()
+    };
+    let processor = after("used_cpu_user:") + after("used_cpu_sys:");
+    let scripts = "cmdstat_evalsha:calls=";
+    let calls = after(scripts);
+    let (_, rest) = info.split_once(scripts).unwrap();
+    let (_, rest) = rest.split_once("usec=").unwrap();
+    let usec = rest[..rest.find(',').unwrap()].parse().unwrap();
+    [processor * 1e6, calls, usec]
+}
+
+async fn hammer(pods: &[Arc<Shared>], time: Duration) -> Vec<Instant> {
+    let ends = Instant::now() + time;
+    let mut tasks = JoinSet::new();
+    for (number, shared) in pods.iter().enumerate() {
+        tasks.spawn(pod(Arc::clone(shared), number as u128 + 1, ends));
+    }
+    tasks.join_all().await.concat()
+}
+
+fn pods(server: &Server, budgets: &[Settings]) -> Vec<Arc<Shared>> {
+    let name = unused_name();
+    let pods = 0..PODS;
+    pods.map(|_| Arc::new(connect(quick(server), &name, budgets)))
+        .collect()
+}
+
+/// What tests hammer at.
+fn budget() -> Settings {
+    let window = u64::try_from(WINDOW.as_micros()).unwrap();
+    Settings {
+        margin: 10_000,
+        concurrent: Some(64),
+        ..settings("a", &[(Measure::Requests, LIMIT, window)])
+    }
+}
+
+#[test]
+fn nor_when_the_server_forgets_in_between() {
+    each(|kind| {
+        let server = Server::start(kind);
+        run(async {
+            let pods = pods(&server, &[budget()]);
+            learn(&pods[0]).await;
+            let mut beside = server.beside();
+            let forget = async {
+                for what in ["FLUSHALL", "SCRIPT", "FLUSHALL"] {
+                    tokio::time::sleep(Duration::from_millis(1_500)).await;
+                    let words = [what, "FLUSH"];
+                    let count = if what == "SCRIPT" { 2 } else { 1 };
+                    beside.run::<()>(&words[..count]);
+                }
+            };
+            let (log, ()) = tokio::join!(hammer(&pods, Duration::from_secs(8)), forget);
+            let sent = log.len();
+            let most = sweep(log);
+            println!("{kind:?}, flushed twice: worst window {most} of {LIMIT}; {sent} sends");
+            let limit = usize::try_from(LIMIT).unwrap();
+            assert!(most <= limit, "{most}");
+            // Before, between and after.
+            assert!(sent > limit, "{sent}");
+        });
+    });
+}
+
+#[test]
+fn no_window_holds_more_than_its_limit_however_many_ask() {
+    each(|kind| {
+        let server = Server::start(kind);
+        run(async {
+            let pods = pods(&server, &[budget()]);
+            learn(&pods[0]).await;
+            let time = Duration::from_secs(4);
+            let log = hammer(&pods, time).await;
+            let sent = log.len();
+            let most = sweep(log);
+            let full = LIMIT as f64 * time.as_secs_f64() / (WINDOW.as_secs_f64() + 0.01);
+            println!("{kind:?}: worst window {most} of {LIMIT}; {sent} sends, {full:.0} fit");
+            assert!(most <= usize::try_from(LIMIT).unwrap(), "{most}");
+            assert!(most > 0);
+        });
+    });
+}
+
+/// Measured, not asserted: machines differ.
+#[test]
+fn what_a_decision_costs() {
+    each(|kind| {
+        let server = Server::start(kind);
+        run(async {
+            let mut beside = server.beside();
+            let window = |measure, limit| (measure, limit, SECOND);
+            let open = Settings {
+                concurrent: Some(1 << 40),
+                ..settings(
+                    "a",
+                    &[
+                        window(Measure::Requests, 1 << 40),
+                        window(Measure::InputTokens, 1 << 40),
+                        window(Measure::OutputTokens, 1 << 40),
+                    ],
+                )
+            };
+            let shut = settings("a", &[window(Measure::Requests, 1)]);
+            for (what, budget) in [("grants", open), ("denials", shut)] {
+                let pods = pods(&server, &[budget]);
+                learn(&pods[0]).await;
+                measure(what, kind, &pods, &mut beside).await;
+            }
+        });
+    });
+}
+
+async fn measure(what: &str, kind: Kind, pods: &[Arc<Shared>], beside: &mut Beside) {
+    let before = cost(beside);
+    let begun = Instant::now();
+    let sends = hammer(pods, Duration::from_secs(2)).await.len();
+    let took = begun.elapsed().as_secs_f64();
+    let after = cost(beside);
+    let [processor, calls, script] = [0, 1, 2].map(|which| after[which] - before[which]);
+    println!(
+        "{kind:?}, {what}: {:.0} calls/s, {:.0} sends/s; a call takes {:.1} us of the server's processor, the \
+         script {:.1}",
+        calls / took,
+        sends as f64 / took,
+        processor / calls,
+        script / calls,
+    );
+}

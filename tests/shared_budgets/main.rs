@@ -1,0 +1,37 @@
+//! Shared budgets against real servers: every test runs with Redis and with Valkey, each a process of its
+//! own on a port of its own.
+//!
+//! In real time where a server is: `tests/REAL_TIME.md` says why. What windows do is shown with a clock
+//! that the test sets, which the script reads instead of the server's.
+//!
+//! | file | what |
+//! |---|---|
+//! | `server` | a server process |
+//! | `domain` | a domain with a clock of the test's, and words for limits |
+//! | `oracle`, `at_random` | the same operations on the pure limits and on the server |
+//! | `leases` | asked twice, told twice, lost, late, dead |
+//! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
+//! | `bounded` | what one call may take |
+//! | `revisions` | pods that disagree |
+//! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
+//! | `ways` | a cluster, TLS |
+//! | `hammer` | many at once, by the real clock, and what a decision costs |
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests speak with their servers, wait for them, and measure them"
+)]
+
+mod at_random;
+mod bounded;
+mod domain;
+mod forgets;
+mod hammer;
+mod leases;
+mod oracle;
+mod proxy;
+mod refuses;
+mod revisions;
+mod server;
+mod ways;
