@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Time, backoff,
-    commons::{Access, CredentialKey},
+    commons::Access,
     event::{Command, Observation},
     generation::Generation,
     ledger,
@@ -78,47 +78,24 @@ impl Generation {
     /// Notes how long this generation, and the credential for all, keeps away from the target.
     pub(super) fn hold(&mut self, now: Time, failure: &Failure, commons: &impl Access) {
         let own = backoff::delay(&self.params.policy.backoff, self.itinerary.failures());
+        let wait = failure.wait.map_or(own, |supplied| supplied.max(own));
+        let supplied = failure.wait.is_some_and(|supplied| supplied >= own);
         let cooldown = match failure.class {
-            Class::RateLimited => Some(own),
-            Class::QuotaExhausted => Some(QUOTA_COOLDOWN),
+            Class::RateLimited => Some(wait),
+            Class::QuotaExhausted => Some(failure.wait.unwrap_or(QUOTA_COOLDOWN)),
             _ => None,
         };
         let credential = self.credential_in_use();
-        if let (Some(unless_supplied), Some(key)) = (cooldown, credential) {
-            return self.rest(now, failure, key, unless_supplied, commons);
+        if let (Some(wait), Some(key)) = (cooldown, credential) {
+            let supplied =
+                supplied || failure.class == Class::QuotaExhausted && failure.wait.is_some();
+            commons.with(|commons| commons.cool(now, key, wait, supplied));
+            return self.itinerary.failed(None);
         }
-        let wait = failure.wait.map_or(own, |supplied| supplied.max(own));
-        let supplied = failure.wait.is_some_and(|supplied| supplied >= own);
         self.itinerary.failed(Some(Hold {
             until: now + wait,
             supplied,
         }));
-    }
-
-    /// The credential rests, for all, as long as the provider asked. This generation's own backoff may be
-    /// longer: it holds only where no other credential can be used at once.
-    fn rest(
-        &mut self,
-        now: Time,
-        failure: &Failure,
-        key: CredentialKey,
-        unless_supplied: Duration,
-        commons: &impl Access,
-    ) {
-        let rest = failure.wait.unwrap_or(unless_supplied);
-        let count = self.itinerary.current().map_or(0, |t| t.credentials);
-        let another = commons.with(|commons| {
-            let provider = std::sync::Arc::clone(&key.0);
-            commons.cool(now, key, rest, failure.wait.is_some());
-            commons.credential(now, &provider, count).is_ok()
-        });
-        let own = Hold {
-            until: now + unless_supplied,
-            supplied: false,
-        };
-        let backs_off = failure.class == Class::RateLimited && unless_supplied > rest;
-        self.itinerary
-            .failed((backs_off && !another).then_some(own));
     }
 
     /// Where the next attempt goes, and how it goes on with what is there if it does, or why there is

@@ -504,19 +504,9 @@ impl World {
         }
         match class {
             Class::QuotaExhausted => {}
-            Class::RateLimited if verdict.retry_after.is_none() => {
+            Class::RateLimited => {
                 let rest = shared.rests.entry((target, credential)).or_default();
                 *rest = until.max(*rest);
-            }
-            // The credential rests as long as was asked; our own backoff binds us where it is the only one.
-            Class::RateLimited => {
-                let count = self.params.targets[target].credentials.max(1);
-                let rests = |index| shared.rests.get(&(target, index)).copied();
-                let mut others = (0..count).filter(|index| *index != credential);
-                if !others.any(|index| rests(index).unwrap_or_default() <= now) {
-                    let hold = self.not_before.entry(target).or_default();
-                    *hold = until.max(*hold);
-                }
             }
             _ => {
                 let hold = self.not_before.entry(target).or_default();

@@ -224,20 +224,6 @@ fn a_resting_credential_rests_for_all_generations() {
 }
 
 #[test]
-fn a_credential_rests_no_longer_than_was_asked_however_long_its_own_generation_backs_off() {
-    let commons = commons();
-    let mut first = Script::start_at(at(0), with_credentials(1), &commons);
-    first.sent();
-    first.fail(provider(Class::ProviderInternal));
-    first.pass(s(1));
-    first.sent();
-    first.fail(provider_wait(Class::RateLimited, s(1)));
-    assert_eq!(first.last(), "waiting backoff 2s");
-    let second = Script::start_at(at(2), with_credentials(1), &commons);
-    assert_eq!(second.sent_at(), [2]);
-}
-
-#[test]
 fn an_exhausted_quota_rests_for_an_hour_or_as_long_as_the_provider_says() {
     for (failure, rest) in [
         (provider(Class::QuotaExhausted), 3600),

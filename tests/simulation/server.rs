@@ -23,7 +23,7 @@ use crate::{
 use self::{account::Account, house::House, provider::Habits};
 
 /// Without an optimiser a seed takes ten times as long.
-const USUAL: u64 = if cfg!(debug_assertions) { 40 } else { 4_000 };
+const USUAL: u64 = if cfg!(debug_assertions) { 40 } else { 8_000 };
 
 /// Longer than any generation lives on by itself, deadline and timers included.
 const ALL_OVER: Duration = secs(4_000);
