@@ -36,8 +36,10 @@ impl World {
             );
         }
         // The original request may be less than the rest of its answer with what there is of it.
-        let anew = self.continues && takes == Takes::Whole;
-        if let Some((until, offered)) = self.denied.get(&target).filter(|_| !anew) {
+        if self.continues && takes == Takes::Whole {
+            self.denied.remove(&target);
+        }
+        if let Some((until, offered)) = self.denied.get(&target) {
             let is_over = until.is_some_and(|until| until <= now);
             let is_more = credentials.iter().any(|c| !offered.contains(c));
             assert!(is_over || is_more, "promise 9: asked again too early");
