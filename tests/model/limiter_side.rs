@@ -43,6 +43,8 @@ impl World {
             let is_over = until.is_some_and(|until| until <= now);
             let is_more = credentials.iter().any(|c| !offered.contains(c));
             assert!(is_over || is_more, "promise 9: asked again too early");
+            // It was asked anew: what a smaller choice was told no longer counts.
+            self.denied.remove(&target);
         }
         if takes == Takes::Nothing {
             assert!(self.params.targets[target].resumes, "tokens of nobody");
