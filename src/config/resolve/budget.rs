@@ -112,6 +112,7 @@ impl Resolver<'_> {
         }
         Some(Budget {
             settings,
+            is_shared: raw.engine == raw::Engine::Redis,
             selector: selector?,
             zone: zone?,
             fairness: raw
