@@ -1,6 +1,11 @@
 //! The right to make one send, seen from the driver and from the door.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use super::{
     Matched,
@@ -54,6 +59,20 @@ impl Lease {
             engine,
             id: held.id,
         }))
+    }
+
+    /// Ready once the send has to end, because the engine could not be told in time that it still runs:
+    /// then others may have its place. Pending for good where no engine has to be told, and as long as
+    /// nothing was sent: what is late by then does not leave.
+    pub fn poll_cut(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    /// The name of the budget that it is a lease of, the first if there are several; empty for none.
+    pub fn budget(&self) -> Arc<str> {
+        let held = self.held.as_ref();
+        let name = held.and_then(|held| held.engine.name(*held.matched.budgets.first()?));
+        name.cloned().unwrap_or_default()
     }
 
     /// The send is over.
