@@ -67,11 +67,24 @@ impl Lease {
         }))
     }
 
-    /// Ready when the send must be cut: the engine that a budget is shared by could not be told in time that it
-    /// still runs, and may grant its place to another.
+    /// Ready once the send has to end, because the engine could not be told in time that it still runs:
+    /// then others may have its place. Pending for good where no engine has to be told, and as long as
+    /// nothing was sent: what is late by then does not leave.
     pub fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let cut = self.held.as_mut().and_then(|held| held.cut.as_mut());
         cut.map_or(Poll::Pending, |cut| cut.poll_cut(cx))
+    }
+
+    /// The name of the shared budget that it is a lease of, the first if there are several; empty for none.
+    pub fn shared_budget(&self) -> Arc<str> {
+        let held = self.held.as_ref();
+        let name = held.and_then(|held| {
+            let configured = held.engine.configured();
+            let mut all = held.matched.budgets.iter();
+            let shared = |id: &&BudgetId| configured.get(**id).is_some_and(|b| b.is_shared);
+            held.engine.name(*all.find(shared)?)
+        });
+        name.cloned().unwrap_or_default()
     }
 
     /// The send is over.
