@@ -27,6 +27,8 @@ mod rests;
 mod standing;
 mod status;
 mod teller;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::{
