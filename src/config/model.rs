@@ -27,6 +27,8 @@ pub struct Config {
     pub routes: BTreeMap<String, Arc<Route>>,
     /// Rate limits shared by generations, in the file's order: the order names them.
     pub budgets: Arc<[Budget]>,
+    /// Where the shared ones among them are counted; some if any is shared.
+    pub engine: Option<SharedEngine>,
     /// How much of the traffic to a provider may be retries.
     pub retry_budget: RetryBudgetSettings,
     /// Traces, metrics and logs.
@@ -172,7 +174,7 @@ pub struct Target {
 pub struct Budget {
     /// What it allows.
     pub settings: Settings,
-    /// Whether it is counted by the engine, for all pods together, instead of in this process.
+    /// Whether it is counted by [`Config::engine`], for all pods together, instead of in this process.
     pub is_shared: bool,
     /// Which attempts take part of it.
     pub selector: Selector,
