@@ -292,6 +292,7 @@ mod tests {
                 refund: Refund::All,
                 margin: 0,
             },
+            is_shared: false,
             selector: config::Selector::default(),
             zone: TimeZone::UTC,
             fairness: None,

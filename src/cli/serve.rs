@@ -40,6 +40,12 @@ pub async fn run(args: ServeArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    // Until they are wired: counted in this process alone, they would not hold.
+    if let Some(shared) = config.budgets.iter().find(|budget| budget.is_shared) {
+        let name = &shared.settings.name;
+        eprintln!("redrive: budget {name}: `engine: redis` cannot be served yet");
+        return ExitCode::from(2);
+    }
     match serve(config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -53,6 +59,9 @@ pub async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let rust_log = std::env::var("RUST_LOG").ok();
     log::install(&config.telemetry, rust_log.as_deref())?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     let targets = config.routes.values().flat_map(|route| &route.targets);
     let telemetry = Telemetry::new(&config.telemetry, targets.map(|target| target.name.clone()))?;
     let grpc = bind("listen.grpc", config.listen.grpc).await?;

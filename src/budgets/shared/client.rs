@@ -268,6 +268,12 @@ impl Link {
         }
     }
 
+    pub(super) fn watch(&self) -> Watch {
+        Watch {
+            states: self.state.subscribe(),
+        }
+    }
+
     /// This connection is of no use any more.
     pub(super) fn is_broken(&self, connection: &Connection) {
         self.broken.fetch_max(connection.number, Ordering::Relaxed);
@@ -277,6 +283,31 @@ impl Link {
     /// The engine is to be greeted again: it does not know what it should.
     pub(super) fn greet_again(&self) {
         self.breaks.notify_one();
+    }
+}
+
+/// Waits for changes of the connection.
+pub struct Watch {
+    states: watch::Receiver<State>,
+}
+
+/// The connection, as it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Linked {
+    /// There is a new one.
+    To(Server),
+    /// There is none, and why.
+    Down(Lost),
+}
+
+impl Watch {
+    /// The next change; only the last of several. `None` once the domain is let go.
+    pub async fn changed(&mut self) -> Option<Linked> {
+        self.states.changed().await.ok()?;
+        Some(match &*self.states.borrow_and_update() {
+            State::Up(connection) => Linked::To(connection.server.clone()),
+            State::Down(lost) => Linked::Down(lost.clone()),
+        })
     }
 }
 

@@ -44,6 +44,7 @@ use self::{
     told::Told,
 };
 pub use self::{
+    client::{Linked, Watch},
     error::{Lost, Refused},
     options::{BadOptions, Options},
     server::Server,
@@ -142,6 +143,17 @@ pub enum Heard {
     Refused,
     /// The engine does not know it: it forgot, and will be told again.
     Unknown,
+}
+
+/// What became of the leases that were renewed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// Had left, and live for a whole life again, from some time after the call began.
+    pub prolonged: Vec<Id>,
+    /// Are over, and held no longer: their sends must be cut.
+    pub over: Vec<Id>,
+    /// Why the others were not reached.
+    pub lost: Option<Lost>,
 }
 
 /// What a domain's budgets are like.
@@ -246,6 +258,11 @@ impl Shared {
     /// Why there is no connection; `None` while there is one.
     pub fn down(&self) -> Option<Lost> {
         self.inner.link.down()
+    }
+
+    /// Waits for changes of the connection, from now on.
+    pub fn watch(&self) -> Watch {
+        self.inner.link.watch()
     }
 
     /// The engine's clock since the Unix epoch, once it was heard: what days are to be told by.

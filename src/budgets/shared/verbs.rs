@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Answer, Ask, BATCH, BudgetStatus, Heard, Id, Inner, Lost, Shared, Status, Today,
+    Answer, Ask, BATCH, BudgetStatus, Heard, Id, Inner, Lost, Renewed, Shared, Status, Today,
     answer::{Code, Head, Reader},
     call::Call,
     ledger::Held,
@@ -148,46 +148,75 @@ impl Shared {
         heard(&head)
     }
 
+    /// It is held no longer, without a word: it ends by itself.
+    pub fn let_go(&self, lease: Id) {
+        self.inner.ledger().held.remove(&lease);
+    }
+
     /// Prolongs the life of every lease that is held and has left, and tells again what was not heard. To be
     /// called three times in a life. Those that are over are told and held no longer: their sends must be cut.
-    ///
-    /// # Errors
-    /// [`Lost`]; two thirds of a life without an answer, and all sends must be cut.
-    pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
+    /// Two thirds of a life without an answer, and all sends must be cut.
+    pub async fn prolong(&self, patience: Duration) -> Renewed {
         let mut all: Vec<(Id, u64)> = {
             let ledger = self.inner.ledger();
             let held = ledger.held.iter();
             held.map(|(id, held)| (*id, held.times)).collect()
         };
         all.sort_unstable();
-        let mut over = Vec::new();
+        let mut renewed = Renewed::default();
         // With nothing held, the configuration is still in use.
         let batches = all.chunks(BATCH).chain(all.is_empty().then_some(&[][..]));
         for batch in batches {
-            let mut call = Call::new("renew").say(batch.len());
-            for (id, times) in batch {
-                call = call.say(id).say(times);
+            if let Err(lost) = self.renew_batch(batch, patience, &mut renewed).await {
+                renewed.lost = Some(lost);
+                break;
             }
-            let (head, mut reader) = self.inner.ask(&call, patience).await?;
-            let mut ledger = self.inner.ledger();
-            if head.epoch != ledger.epoch {
-                return Err(Lost::NotReady("it forgot, and is told again".into()));
-            }
-            let mut gone = Vec::new();
-            while !reader.is_over() {
-                let index = reader.index(batch.len())?;
-                gone.extend(batch.get(index).map(|(id, _)| *id));
-            }
-            for (id, times) in batch {
-                if gone.contains(id) {
-                    ledger.held.remove(id);
-                } else {
-                    ledger.confirm(*id, *times);
-                }
-            }
-            over.append(&mut gone);
         }
-        Ok(over)
+        renewed
+    }
+
+    /// As [`prolong`](Self::prolong); which leases are over, if all were reached.
+    ///
+    /// # Errors
+    /// [`Lost`]; what was over then is not told again.
+    pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
+        let Renewed { over, lost, .. } = self.prolong(patience).await;
+        lost.map_or(Ok(over), Err)
+    }
+
+    async fn renew_batch(
+        &self,
+        batch: &[(Id, u64)],
+        patience: Duration,
+        renewed: &mut Renewed,
+    ) -> Result<(), Lost> {
+        let mut call = Call::new("renew").say(batch.len());
+        for (id, times) in batch {
+            call = call.say(id).say(times);
+        }
+        let (head, mut reader) = self.inner.ask(&call, patience).await?;
+        let mut ledger = self.inner.ledger();
+        if head.epoch != ledger.epoch {
+            return Err(Lost::NotReady("it forgot, and is told again".into()));
+        }
+        let mut gone = Vec::new();
+        while !reader.is_over() {
+            let index = reader.index(batch.len())?;
+            gone.extend(batch.get(index).map(|(id, _)| *id));
+        }
+        for (id, times) in batch {
+            if gone.contains(id) {
+                ledger.held.remove(id);
+                continue;
+            }
+            ledger.confirm(*id, *times);
+            // What is unsent ends at its time, however often it is renewed.
+            if times % 2 == 1 {
+                renewed.prolonged.push(*id);
+            }
+        }
+        renewed.over.append(&mut gone);
+        Ok(())
     }
 
     /// A provider asked not to be asked for `wait` by any of `budgets`; then one probe.
