@@ -28,6 +28,7 @@ use super::{
     BadOptions, Inner, Lost, Options, Refused,
     call::{Call, Script},
     keys::Keys,
+    ledger::Known,
     server::Server,
     told::Told,
 };
@@ -211,9 +212,10 @@ impl Connection {
         told: &Told,
         life: u64,
         script: &str,
+        known: &Known,
     ) -> Result<Value, Lost> {
         let mut wire = self.wire.clone();
-        let command = |script| call.command(script, keys, told, life, &self.server.run);
+        let command = |script| call.command(script, keys, told, life, &self.server.run, known);
         let mut answer = wire.send(&command(Script::Known(&self.digest))).await;
         if let Err(error) = &answer
             && error.kind() == ErrorKind::NoScriptError

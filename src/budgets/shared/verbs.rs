@@ -275,12 +275,12 @@ impl Shared {
         let call = self.inner.say_budgets(Call::new("status"), budgets, days);
         let (_, mut reader) = self.inner.ask(&call, patience).await?;
         let account = reader.account()?;
-        let learning = Duration::from_micros(reader.number()?);
         let mut found = Vec::new();
         while !reader.is_over() {
             let running = reader.number()?;
             let entries = reader.number()?;
             let overruns = reader.number()?;
+            let learning = Duration::from_micros(reader.number()?);
             let limits = reader.index(1_000)?;
             let used = (0..limits)
                 .map(|_| reader.number())
@@ -289,12 +289,12 @@ impl Shared {
                 running,
                 entries,
                 overruns,
+                learning,
                 used,
             });
         }
         Ok(Status {
             account,
-            learning,
             budgets: found,
         })
     }
@@ -335,7 +335,11 @@ fn read_answer(head: &Head, mut reader: Reader, asked: &[BudgetId]) -> Result<An
             let (budget, limit) = reader.limit(asked)?;
             Ok(Answer::Never { budget, limit })
         }
-        Code::Learning => Ok(Answer::Learning(Duration::from_micros(reader.number()?))),
+        Code::Learning => {
+            let budget = reader.budget(asked)?;
+            let wait = Duration::from_micros(reader.number()?);
+            Ok(Answer::Learning { budget, wait })
+        }
         _ => Err(OUT_OF_PLACE),
     }
 }
