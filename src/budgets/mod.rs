@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 pub use asking::Asking;
 pub use lease::{Lease, Pass};
 pub use matching::{Matched, Occasion};
-pub use status::{BudgetStatus, LimitStatus};
+pub use status::{BudgetStatus, EngineStatus, FleetStatus, LimitStatus};
 
 use self::engine::Engine;
 use crate::{

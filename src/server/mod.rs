@@ -9,7 +9,7 @@ mod connections;
 mod deadline;
 mod http;
 mod options;
-mod overview;
+pub mod overview;
 mod paced;
 pub mod public;
 mod readiness;
