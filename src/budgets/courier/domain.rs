@@ -149,3 +149,128 @@ pub(super) fn options(engine: &config::SharedEngine) -> Result<Options, BadOptio
         ..defaults
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::{LocalShare, SharedEngine},
+        limits::{DailyLimit, Limit, Measure, Refund, WindowLimit},
+    };
+
+    fn engine(on_loss: OnLoss) -> SharedEngine {
+        SharedEngine {
+            place: EnginePlace::One("redis://127.0.0.1:6379".into()),
+            username: Some("user".into()),
+            password: None,
+            authority: None,
+            domain: "default".into(),
+            on_loss,
+            local_share: LocalShare {
+                fraction: 0.1,
+                max_pods: 10,
+            },
+            timeout: Duration::from_secs(2),
+        }
+    }
+
+    fn budget(is_shared: bool, concurrent: Option<u64>, daily: &[DailyLimit]) -> config::Budget {
+        config::Budget {
+            settings: Settings {
+                name: "b".into(),
+                windows: vec![WindowLimit {
+                    measure: Measure::Requests,
+                    limit: 500,
+                    window: 60_000_000,
+                }],
+                concurrent,
+                daily: daily.into(),
+                refund: Refund::All,
+                margin: 0,
+            },
+            is_shared,
+            selector: config::Selector::default(),
+            zone: TimeZone::UTC,
+            fairness: None,
+            smoothing: None,
+            max_waiting: 9,
+            bytes_per_token: 1,
+        }
+    }
+
+    const DAILY: DailyLimit = DailyLimit {
+        measure: Measure::Requests,
+        limit: 1_000,
+    };
+
+    fn domain(on_loss: OnLoss) -> Domain {
+        let budgets = [
+            budget(false, Some(9), &[]),
+            budget(true, None, &[]),
+            budget(false, None, &[]),
+            budget(true, Some(200), &[DAILY]),
+        ];
+        Domain::new(&engine(on_loss), &budgets)
+    }
+
+    #[test]
+    fn shared_budgets_have_other_names_towards_the_engine() {
+        let domain = domain(OnLoss::Closed);
+        assert_eq!(domain.all(), [0, 1]);
+        assert_eq!(domain.inward(&[0, 1, 2, 3, 99]), [0, 1]);
+        assert_eq!(domain.inward(&[3]), [1]);
+        assert_eq!((domain.outward(0), domain.outward(1)), (1, 3));
+        let never = |budget| Answer::Never {
+            budget,
+            limit: Limit::Cooldown,
+        };
+        assert_eq!(domain.told(never(1)), never(3));
+        let denied = |budget| Answer::Denied {
+            budget,
+            limit: Limit::Cooldown,
+            wait: None,
+        };
+        assert_eq!(domain.told(denied(0)), denied(1));
+    }
+
+    #[test]
+    fn sends_at_a_time_are_fenced_where_the_engine_counts_them() {
+        let domain = domain(OnLoss::Closed);
+        let fenced = |budgets: &[BudgetId]| domain.is_fenced(&domain.inward(budgets));
+        assert!(fenced(&[1, 3]));
+        assert!(!fenced(&[0, 1]));
+    }
+
+    #[test]
+    fn only_budgets_with_caps_of_a_day_have_days() {
+        let domain = domain(OnLoss::Closed);
+        let noon = Duration::from_secs(20_605 * 86_400 + 43_200);
+        assert_eq!(domain.days(&[0], noon), []);
+        let days = domain.days(&[0, 1], noon);
+        assert_eq!(days, [Today::default(), Today::at(&TimeZone::UTC, noon)]);
+        assert_eq!(days[1].number, 20_605);
+    }
+
+    #[test]
+    fn the_engine_never_grants_what_pods_may_take_without_it() {
+        let limits = |on_loss| {
+            let settings = &domain(on_loss).settings()[1];
+            let windows = settings.windows[0].limit;
+            (windows, settings.daily[0].limit, settings.concurrent)
+        };
+        assert_eq!(limits(OnLoss::LocalShare), (450, 900, Some(180)));
+        for on_loss in [OnLoss::Closed, OnLoss::Open] {
+            assert_eq!(limits(on_loss), (500, 1_000, Some(200)));
+        }
+    }
+
+    #[test]
+    fn the_engine_is_spoken_with_as_configured() {
+        let options = options(&engine(OnLoss::Closed)).unwrap();
+        assert_eq!(options.urls, ["redis://127.0.0.1:6379"]);
+        assert_eq!(options.username.as_deref(), Some("user"));
+        assert_eq!(options.timeout, Duration::from_secs(2));
+        assert_eq!(options.connect_timeout, Duration::from_secs(2));
+        assert_eq!(options.pod.len(), 32);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Inner, PATIENCE, teller};
+use super::{Inner, PATIENCE, standing::News, teller};
 use crate::{
     budgets::shared::{Linked, Lost, Server},
     config::OnLoss,
@@ -40,27 +40,17 @@ async fn renew(inner: &Inner) {
     let mut pause = FIRST_PAUSE;
     let mut patience = FIRST_PATIENCE.max(inner.timeout * PATIENCE);
     loop {
-        // Should the process have been stopped, nothing that is too late lives on.
-        inner.cut_late();
         let begun = inner.now();
-        let renewed = inner.shared.prolong(patience).await;
-        inner.cut_late();
-        let cuts = {
-            let mut desk = inner.desk();
-            desk.book.prolonged(&renewed.prolonged, begun);
-            desk.book.over(&renewed.over)
-        };
-        cuts.tell();
-        let next = match &renewed.lost {
-            None => {
+        let next = match inner.renew(patience).await {
+            Ok(()) => {
                 pause = FIRST_PAUSE;
                 patience = inner.timeout * PATIENCE;
                 inner.is_up();
                 inner.refresh().await;
                 inner.next_renewal(begun)
             }
-            Some(lost) => {
-                inner.is_lost(lost);
+            Err(lost) => {
+                inner.is_lost(&lost);
                 patience = inner.timeout;
                 let next = inner.now() + jittered(pause);
                 pause = (pause * 2).min(LAST_PAUSE);
@@ -68,7 +58,7 @@ async fn renew(inner: &Inner) {
             }
         };
         inner.let_go_of_outlived();
-        inner.desk().renew_at = Some(next);
+        inner.state().renew_at = Some(next);
         inner.sleep(Some(next), &inner.renewing).await;
     }
 }
@@ -84,7 +74,7 @@ async fn watch(inner: &Inner) {
                     inner.renewing.notify_one();
                 }
             }
-            Linked::Down(lost) => inner.is_lost(&lost),
+            Linked::Down(lost) => drop(inner.is_lost(&lost)),
         }
     }
 }
@@ -101,13 +91,32 @@ impl Inner {
         }
     }
 
+    /// Renews what is held. Whatever is late is cut first: should the process have been stopped, what the
+    /// engine hears now must not keep it.
+    async fn renew(&self, patience: Duration) -> Result<(), Lost> {
+        for batch in self.shared.batches() {
+            self.cut_late();
+            let begun = self.now();
+            let renewed = self.shared.prolong(&batch, patience).await;
+            self.cut_late();
+            let renewed = renewed?;
+            let cuts = {
+                let mut state = self.state();
+                state.book.prolonged(&renewed.prolonged, begun);
+                state.book.over(&renewed.over)
+            };
+            cuts.tell();
+        }
+        Ok(())
+    }
+
     /// Cuts what is late; when the next will be.
     fn cut_late(&self) -> Option<Duration> {
         let now = self.now();
         let (cuts, next) = {
-            let mut desk = self.desk();
-            let (cuts, next) = desk.book.fence(now);
-            desk.fence_at = next;
+            let mut state = self.state();
+            let (cuts, next) = state.book.fence(now);
+            state.fence_at = next;
             (cuts, next)
         };
         cuts.tell();
@@ -117,16 +126,17 @@ impl Inner {
     /// When to renew next after a renewal that began then.
     fn next_renewal(&self, begun: Duration) -> Duration {
         let next = begun + self.life / 3;
-        let first = self.desk().book.renew_by();
+        let first = self.state().book.renew_by();
         first.map_or(next, |first| first.min(next).max(begun + self.life / 15))
     }
 
     fn let_go_of_outlived(&self) {
         let now = self.now();
-        let outlived = self.desk().book.outlived(now);
+        let outlived = self.state().book.outlived(now);
         for id in outlived {
             self.shared.let_go(id);
         }
+        self.progress.notify_waiters();
     }
 
     /// There is a new connection.
@@ -168,10 +178,11 @@ impl Inner {
         }
     }
 
-    /// Something that was asked got no answer.
-    pub(super) fn is_lost(&self, why: &Lost) {
-        if !self.standing().lost(self.now(), why) {
-            return;
+    /// Something that was asked got no answer. Whether the engine was there before.
+    pub(super) fn is_lost(&self, why: &Lost) -> bool {
+        let news = self.standing().lost(self.now(), why);
+        if news == News::No {
+            return false;
         }
         let meaning = match self.on_loss {
             OnLoss::Closed => "closed: attempts wait",
@@ -180,8 +191,10 @@ impl Inner {
         };
         let domain = &self.name;
         tracing::warn!(domain, %why, on_loss = meaning, "the engine of shared budgets is lost");
-        self.hooks.engine_lost(why);
-        self.renewing.notify_one();
+        if news == News::Lost {
+            self.hooks.engine_lost(why);
+        }
+        news == News::Lost
     }
 }
 

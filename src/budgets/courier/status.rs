@@ -70,17 +70,20 @@ impl Inner {
     pub(super) async fn refresh(&self) {
         let budgets = self.domain.all();
         let days = self.domain.days(&budgets, self.wall());
+        let asked = self.now();
         let status = self.shared.status(&budgets, &days, self.timeout).await;
         if let Ok(status) = status {
-            self.fill().0 = Some((self.now(), status));
+            let now = self.now();
+            self.standing().answered(now.saturating_sub(asked));
+            self.fill().0 = Some((now, status));
         }
     }
 
     pub(super) fn status(&self) -> EngineStatus {
         let now = self.now();
         let (counts, untold) = {
-            let desk = self.desk();
-            (desk.book.counts, desk.book.untold())
+            let state = self.state();
+            (state.book.counts, state.book.untold())
         };
         let fleet = self.fill().0.as_ref().map(|(at, status)| Fleet {
             age: now.saturating_sub(*at),

@@ -28,6 +28,7 @@ use super::{
     BadOptions, Inner, Lost, Options, Refused,
     call::{Call, Script},
     keys::Keys,
+    ledger::Known,
     server::Server,
     told::Told,
 };
@@ -211,9 +212,10 @@ impl Connection {
         told: &Told,
         life: u64,
         script: &str,
+        known: &Known,
     ) -> Result<Value, Lost> {
         let mut wire = self.wire.clone();
-        let command = |script| call.command(script, keys, told, life, &self.server.run);
+        let command = |script| call.command(script, keys, told, life, &self.server.run, known);
         let mut answer = wire.send(&command(Script::Known(&self.digest))).await;
         if let Err(error) = &answer
             && error.kind() == ErrorKind::NoScriptError
@@ -267,9 +269,12 @@ impl Link {
     }
 
     pub(super) fn watch(&self) -> Watch {
-        Watch {
-            states: self.state.subscribe(),
+        let mut states = self.state.subscribe();
+        let is_up = matches!(&*states.borrow(), State::Up(_));
+        if is_up {
+            states.mark_changed();
         }
+        Watch { states }
     }
 
     /// This connection is of no use any more.
@@ -299,7 +304,7 @@ pub enum Linked {
 }
 
 impl Watch {
-    /// The next change; only the last of several. `None` once the domain is let go.
+    /// The next change, or the connection that there is; only the last of several. `None` once the domain is let go.
     pub async fn changed(&mut self) -> Option<Linked> {
         self.states.changed().await.ok()?;
         Some(match &*self.states.borrow_and_update() {
