@@ -5,6 +5,8 @@
 //! decided, [`crate::limits`] decides; here are the lock, the clock and the wake-ups.
 
 mod asking;
+#[allow(dead_code, reason = "its status is shown next")]
+mod courier;
 mod days;
 mod engine;
 mod lease;
@@ -12,6 +14,7 @@ mod matching;
 mod pace;
 pub mod shared;
 mod status;
+mod trial;
 mod words;
 
 use std::{sync::Arc, time::Duration};

@@ -89,6 +89,8 @@ pub struct EngineStatus {
     pub losses: u64,
     /// Sends that were cut so far, because their leases could not be renewed.
     pub cut: u64,
+    /// Leases so far whose end it was never told: they ended by themselves, a little later.
+    pub dropped: u64,
 }
 
 impl Budgets {
