@@ -66,7 +66,9 @@ impl Budgets {
         let shared = configured.iter().enumerate();
         let shared = shared.filter(|(_, budget)| budget.is_shared);
         let shares = shared.map(|(id, budget)| {
-            let own = budget.settings.with_limits(|limit| engine.local_share.of_pod(limit));
+            let own = budget
+                .settings
+                .with_limits(|limit| engine.local_share.of_pod(limit));
             (id, (on_loss == OnLoss::LocalShare).then_some(own))
         });
         let local = Arc::new(Engine::sharing(clock, Arc::clone(&configured), |desk| {

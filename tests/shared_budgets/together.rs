@@ -184,7 +184,10 @@ fn what_never_fits_is_refused_without_a_question() {
 fn while_the_engine_is_lost_closed_waits_and_goes_on_when_it_is_back() {
     with_each(async |mut server| {
         let engine = engine(server.url(), OnLoss::Closed);
-        let budgets = [budget(at_a_time("a", 5), true), budget(at_a_time("b", 5), false)];
+        let budgets = [
+            budget(at_a_time("a", 5), true),
+            budget(at_a_time("b", 5), false),
+        ];
         let pod = pod(&engine, &budgets);
         drop(granted(&pod, &[0]).await);
         server.kill();
