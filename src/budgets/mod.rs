@@ -5,6 +5,7 @@
 //! decided, [`crate::limits`] decides; here are the lock, the clock and the wake-ups.
 
 mod asking;
+mod courier;
 mod days;
 mod engine;
 mod lease;
@@ -12,6 +13,7 @@ mod matching;
 mod pace;
 pub mod shared;
 mod status;
+mod trial;
 mod words;
 
 use std::{sync::Arc, time::Duration};
@@ -19,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 pub use asking::Asking;
 pub use lease::{Lease, Pass};
 pub use matching::{Matched, Occasion};
-pub use status::{BudgetStatus, LimitStatus};
+pub use status::{BudgetStatus, EngineStatus, FleetStatus, LimitStatus};
 
 use self::engine::Engine;
 use crate::{

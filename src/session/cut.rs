@@ -30,7 +30,7 @@ impl Driver {
                 return Poll::Ready(());
             }
         };
-        let failure = cut(lease.budget(), stage);
+        let failure = cut(lease.shared_budget(), stage);
         let attempt = running.attempt;
         self.tell(attempt, Seen::Failed(failure));
         Poll::Ready(())
