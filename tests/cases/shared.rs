@@ -182,7 +182,7 @@ fn away(case: &Case, call: &Call) -> Option<String> {
     let right = unavailable
         && failed.stopped_by() == StoppedBy::Limiter
         && verdict.budget == "case"
-        && verdict.limit.starts_with("engine redis: ")
+        && verdict.limit.contains("engine")
         && (was_cut || (told && lasted));
     (!right).then(|| {
         let (index, status) = (call.index, &call.status);

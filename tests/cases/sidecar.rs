@@ -211,9 +211,10 @@ async fn spawn(yaml: &str, port: u16, folder: &Path) -> (SocketAddr, Kind) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(15), listens)
-        .await
-        .expect("it does not listen");
+    if timeout(Duration::from_secs(15), listens).await.is_err() {
+        let log = std::fs::read_to_string(folder.join("log"));
+        panic!("it does not listen: {}", log.unwrap_or_default());
+    }
     let resident = memory(&child, "VmRSS").unwrap();
     (address, Kind::Process { child, resident })
 }
@@ -263,8 +264,7 @@ fn yaml(
     let key = key.display();
     let budgets = limits::yaml(case, engine);
     let route = format!(
-        "\
-    targets: [{{provider: provider, model: m}}]
+        "    targets: [{{provider: provider, model: m}}]
     max_message_bytes: {message}
     recovery:
       max_attempts: {attempts}
