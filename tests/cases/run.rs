@@ -173,6 +173,10 @@ async fn every_case_ends_as_it_should() {
     // An engine learns for longer than all others take together.
     let (shared, others): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|case| case.input.is_shared());
+    let shared = match shared::can_be_played() {
+        true => shared,
+        false => Vec::new(),
+    };
     let places = shared.len().max(1);
     let one_by_one = async {
         let mut ended = play_all(large, 1).await;

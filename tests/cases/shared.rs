@@ -17,6 +17,7 @@ use crate::{
     limits,
     outcome::{Call, Outcome},
     provider::Provider,
+    server::{Kind, program},
     sidecar::Sidecar,
 };
 
@@ -33,6 +34,15 @@ const ROOM: &[(&str, usize, Duration)] = &[
 
 /// How much earlier or later than its deadline a call may look to end.
 const SLACK: Duration = Duration::from_millis(700);
+
+/// Whether there is a server; says why there is none.
+pub fn can_be_played() -> bool {
+    let server = program(Kind::Redis);
+    if let Err(why) = server {
+        eprintln!("SKIPPED: no Redis server: {why}");
+    }
+    server.is_ok()
+}
 
 /// Plays a case, without what is looked at in every one.
 pub async fn play(case: &Case) -> Outcome {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     case::{self, Case, Line},
     run::play,
+    shared,
 };
 
 /// Case `id`, otherwise.
@@ -19,6 +20,9 @@ fn like(id: &str, change: impl FnOnce(&mut Value)) -> Case {
 
 /// Plays it; it ends as it should.
 async fn passes(case: Case) {
+    if !shared::can_be_played() {
+        return;
+    }
     let (outcome, found) = play(&case).await;
     assert_eq!(found, Vec::<String>::new(), "{outcome:#?}");
 }
