@@ -38,4 +38,5 @@ mod proxy;
 mod refuses;
 mod revisions;
 mod server;
+mod together;
 mod ways;

@@ -155,19 +155,14 @@ impl One {
 
 /// What the engine is to grant of a budget: less what pods may take without it.
 fn settings(engine: &config::SharedEngine, budget: &config::Budget) -> Settings {
-    let mut settings = budget.settings.clone();
-    if engine.on_loss == OnLoss::LocalShare {
-        let share = &engine.local_share;
-        for window in &mut settings.windows {
-            window.limit = share.of_engine(window.limit);
+    match engine.on_loss {
+        OnLoss::LocalShare => {
+            let share = &engine.local_share;
+            let settings = &budget.settings;
+            settings.with_limits(|limit| share.of_engine(limit))
         }
-        for daily in &mut settings.daily {
-            daily.limit = share.of_engine(daily.limit);
-        }
-        let concurrent = settings.concurrent;
-        settings.concurrent = concurrent.map(|limit| share.of_engine(limit));
+        OnLoss::Closed | OnLoss::Open => budget.settings.clone(),
     }
-    settings
 }
 
 /// How the engine is spoken with.
