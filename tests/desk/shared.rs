@@ -346,3 +346,24 @@ fn who_is_asked_for_after_many_others_learns_that_it_waits() {
     );
     desk.tried(2 + SECOND, first, Said::Granted);
 }
+
+#[test]
+fn who_waits_for_a_budget_hears_that_its_engine_is_lost() {
+    let mut desk = shared(requests(5, SECOND));
+    let first = asks(&mut desk, 1);
+    let second = asks(&mut desk, 1);
+    tries(&mut desk);
+    desk.tried(1, first, denied(Some(60 * SECOND)));
+    desk.look(1);
+    told(&mut desk);
+    desk.engine_lost(2);
+    desk.look(2);
+    let told = told(&mut desk);
+    let lost = |(ticket, outlook): &(Ticket, Outlook)| {
+        assert_eq!(outlook.obstacle, Obstacle::EngineLost);
+        *ticket
+    };
+    let mut all: Vec<_> = told.iter().map(lost).collect();
+    all.sort_unstable();
+    assert_eq!(all, [first, second]);
+}
