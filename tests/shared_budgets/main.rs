@@ -9,6 +9,7 @@
 //! | `server` | a server process |
 //! | `domain` | a domain with a clock of the test's, and words for limits |
 //! | `oracle`, `at_random` | the same operations on the pure limits and on the server |
+//! | `strict` | the rules of `tests/limits`, one by one |
 //! | `leases` | asked twice, told twice, lost, late, dead |
 //! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
 //! | `learns` | how long that is, for which budget |
@@ -38,5 +39,6 @@ mod proxy;
 mod refuses;
 mod revisions;
 mod server;
+mod strict;
 mod together;
 mod ways;

@@ -3,7 +3,7 @@
 use std::{
     net::TcpListener,
     process::{Child, Command, Stdio},
-    sync::OnceLock,
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
@@ -31,11 +31,32 @@ pub struct Server {
 /// Runs `test` against each server that can be had, and says which cannot.
 pub fn each(test: impl Fn(Kind)) {
     for kind in [Kind::Redis, Kind::Valkey] {
-        match program(kind) {
-            Ok(_) => test(kind),
-            Err(why) => eprintln!("SKIPPED: no {kind:?} server: {why}"),
+        if is_there(kind) {
+            test(kind);
         }
     }
+}
+
+/// Whether such a server can be had; says so if not.
+pub fn is_there(kind: Kind) -> bool {
+    let found = program(kind);
+    if let Err(why) = found {
+        eprintln!("SKIPPED: no {kind:?} server: {why}");
+    }
+    found.is_ok()
+}
+
+/// One server for all tests that run at the same time, each with a domain of its own: to start one takes
+/// longer than a test does. The last to let go of it stops it.
+pub fn in_common(kind: Kind) -> Arc<Server> {
+    static RUNNING: [Mutex<Weak<Server>>; 2] = [const { Mutex::new(Weak::new()) }; 2];
+    let running = RUNNING[kind as usize].lock();
+    let mut running = running.unwrap_or_else(PoisonError::into_inner);
+    running.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(Server::start(kind));
+        *running = Arc::downgrade(&server);
+        server
+    })
 }
 
 /// As [`each`], for what has to be waited for; the server is started.
