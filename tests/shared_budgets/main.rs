@@ -10,6 +10,8 @@
 //! | `domain` | a domain with a clock of the test's, and words for limits |
 //! | `oracle`, `at_random` | the same operations on the pure limits and on the server |
 //! | `strict` | the rules of `tests/limits`, one by one |
+//! | `waiting` | the rules of `tests/budgets` for those who wait |
+//! | `together` | pods that share |
 //! | `leases` | asked twice, told twice, lost, late, dead |
 //! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
 //! | `learns` | how long that is, for which budget |
@@ -41,4 +43,5 @@ mod revisions;
 mod server;
 mod strict;
 mod together;
+mod waiting;
 mod ways;

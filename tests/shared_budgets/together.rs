@@ -41,7 +41,8 @@ fn at_a_time(name: &str, limit: u64) -> Settings {
     }
 }
 
-fn engine(url: String, on_loss: OnLoss) -> SharedEngine {
+/// A domain of its own on the server at `url`.
+pub fn engine(url: String, on_loss: OnLoss) -> SharedEngine {
     SharedEngine {
         place: EnginePlace::One(url),
         username: None,
