@@ -122,7 +122,7 @@ impl Inner {
 
     /// Renews what is held; whether the engine forgot it, and has to be asked again. Whatever is late is cut
     /// first: should the process have been stopped, what the engine hears now must not keep it.
-    async fn renew(&self, patience: Duration) -> Result<bool, Lost> {
+    pub(super) async fn renew(&self, patience: Duration) -> Result<bool, Lost> {
         for batch in self.shared.batches() {
             self.cut_late();
             let begun = self.now();

@@ -45,6 +45,27 @@ fn one_who_asks_in_vain_notices_it_first() {
 }
 
 #[test]
+fn one_that_refuses_is_lost_as_well_and_says_what_to_do() {
+    with_each(async |server| {
+        let (pod, idle) = (Pod::start(&server), Pod::start(&server));
+        until("it is there", || pod.is_up() && idle.is_up()).await;
+        let mut beside = server.beside();
+        beside.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+        let answer = pod
+            .courier
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+        assert!(answer.await.is_err());
+        let why = pod.courier.status().lost.unwrap_or_default();
+        assert!(why.contains("raise `maxmemory`"), "{why}");
+        until("the next renewal tells", || !idle.is_up()).await;
+        // The connection stands: only another renewal can tell.
+        beside.run::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+        until("it is back", || pod.is_up() && idle.is_up()).await;
+        assert_eq!(pod.courier.status().losses, 1);
+    });
+}
+
+#[test]
 fn an_engine_that_is_not_there_yet_is_lost_until_it_is() {
     each(|kind: Kind| {
         let runtime = tokio::runtime::Builder::new_current_thread();
