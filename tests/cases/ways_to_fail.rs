@@ -22,13 +22,14 @@ fn like(id: &str, change: impl FnOnce(&mut Value)) -> Case {
     Line::of(value).case()
 }
 
-/// Plays it; it ends as it should.
-async fn passes(case: Case) {
+/// Plays it; it ends as it should. How long each call waited for its attempt.
+async fn passes(case: Case) -> Vec<Option<Duration>> {
     if !shared::can_be_played() {
-        return;
+        return Vec::new();
     }
     let (outcome, found) = play(&case).await;
     assert_eq!(found, Vec::<String>::new(), "{outcome:#?}");
+    outcome.calls.iter().map(Call::began_after).collect()
 }
 
 /// Its first `count` upstreams stay open in the midst of their answer.
@@ -94,6 +95,18 @@ async fn an_engine_that_has_forgotten_its_scripts_is_told_them_again() {
         case["input"]["limits"] = json!({"shared": "redis", "concurrent": 1});
     }))
     .await;
+}
+
+/// A place that was counted for nobody would be missing until its lease ends, in 15 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_whose_answer_is_lost_takes_no_place_of_others() {
+    let waited = passes(like("C133", |case| {
+        case["input"]["limits"] = json!({"shared": "redis", "concurrent": 1});
+    }))
+    .await;
+    let most = Duration::from_secs(5);
+    let in_time = |after: &Option<Duration>| after.is_some_and(|after| after < most);
+    assert!(waited.iter().all(in_time), "{waited:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
