@@ -107,7 +107,11 @@ impl Domain {
                 budget: self.outward(budget),
                 limit,
             },
-            other @ (Answer::Granted | Answer::Learning(_) | Answer::Over) => other,
+            Answer::Learning { budget, wait } => Answer::Learning {
+                budget: self.outward(budget),
+                wait,
+            },
+            other @ (Answer::Granted | Answer::Over) => other,
         }
     }
 }

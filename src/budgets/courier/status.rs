@@ -52,8 +52,6 @@ pub(in crate::budgets) struct EngineStatus {
 pub(in crate::budgets) struct Fleet {
     /// How long ago.
     pub(in crate::budgets) age: Duration,
-    /// For how long nothing was granted yet.
-    pub(in crate::budgets) learning: Duration,
     /// Each shared budget, by its place in the configuration.
     pub(in crate::budgets) budgets: Vec<(BudgetId, BudgetStatus)>,
 }
@@ -84,7 +82,6 @@ impl Inner {
         };
         let fleet = self.fill().0.as_ref().map(|(at, status)| Fleet {
             age: now.saturating_sub(*at),
-            learning: status.learning,
             budgets: (status.budgets.iter().enumerate())
                 .map(|(budget, status)| (self.domain.outward(budget), status.clone()))
                 .collect(),
