@@ -5,7 +5,6 @@
 //! decided, [`crate::limits`] decides; here are the lock, the clock and the wake-ups.
 
 mod asking;
-#[allow(dead_code, reason = "wired next")]
 mod courier;
 mod days;
 mod engine;
@@ -14,6 +13,7 @@ mod matching;
 mod pace;
 pub mod shared;
 mod status;
+mod trial;
 mod words;
 
 use std::{sync::Arc, time::Duration};
@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 pub use asking::Asking;
 pub use lease::{Lease, Pass};
 pub use matching::{Matched, Occasion};
-pub use status::{BudgetStatus, LimitStatus};
+pub use status::{BudgetStatus, EngineStatus, FleetStatus, LimitStatus};
 
 use self::engine::Engine;
 use crate::{

@@ -40,12 +40,6 @@ pub async fn run(args: ServeArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Until they are wired: counted in this process alone, they would not hold.
-    if let Some(shared) = config.budgets.iter().find(|budget| budget.is_shared) {
-        let name = &shared.settings.name;
-        eprintln!("redrive: budget {name}: `engine: redis` cannot be served yet");
-        return ExitCode::from(2);
-    }
     match serve(config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -70,7 +64,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
     let gauges = telemetry.gauges().clone();
     let door = Arc::new(Door::counting(gauges.provider_connections.shared()));
     let config = Arc::new(config);
-    let server = Server::new(Arc::clone(&config), door, Clock::start(), telemetry.clone());
+    let server = Server::new(Arc::clone(&config), door, Clock::start(), telemetry.clone())?;
     let server = Arc::new(server);
 
     let drain = CancellationToken::new();

@@ -84,6 +84,20 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The same with other limits: what `change` makes of each.
+    #[must_use]
+    pub fn with_limits(&self, change: impl Fn(u64) -> u64) -> Self {
+        let mut changed = self.clone();
+        for window in &mut changed.windows {
+            window.limit = change(window.limit);
+        }
+        for daily in &mut changed.daily {
+            daily.limit = change(daily.limit);
+        }
+        changed.concurrent = changed.concurrent.map(change);
+        changed
+    }
+
     /// Whether anything limits `measure`.
     pub fn limits(&self, measure: Measure) -> bool {
         let windows = self.windows.iter().map(|limit| limit.measure);

@@ -9,7 +9,7 @@ mod connections;
 mod deadline;
 mod http;
 mod options;
-mod overview;
+pub mod overview;
 mod paced;
 pub mod public;
 mod readiness;
@@ -33,7 +33,7 @@ pub use rpc::Rpc;
 pub use service::{Grpc, Service};
 
 use crate::{
-    budgets::Budgets,
+    budgets::{Budgets, shared::BadOptions},
     clock::Clock,
     config::Config,
     limits::tokens,
@@ -54,6 +54,9 @@ const MAX_HEADER_LIST: u32 = 16 << 10;
 /// rapid-reset attack. Fixed.
 const MAX_PENDING_RESETS: usize = 20;
 
+/// How long the end waits for the engine of shared budgets to hear what ended. Fixed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Streams that the sidecar itself had to refuse or reset for a breach of protocol, over the life of a
 /// connection; above it the client makes it work for nothing. Fixed.
 const MAX_ERROR_RESETS: usize = 1024;
@@ -68,17 +71,25 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that takes no RPCs yet.
+    /// A server that takes no RPCs yet. Where budgets are shared, to be called inside a runtime.
+    ///
+    /// # Errors
+    /// What the configuration says of the engine of shared budgets cannot be. Whether it is there is not
+    /// looked at.
     pub fn new(
         config: Arc<Config>,
         upstream: Arc<dyn Upstream>,
         clock: Clock,
         telemetry: Telemetry,
-    ) -> Self {
-        let budgets = Budgets::new(clock, Arc::clone(&config.budgets));
+    ) -> Result<Self, BadOptions> {
+        let budgets = Budgets::of(clock, &config)?;
         if !config.budgets.is_empty() {
             let budgets = budgets.clone();
             telemetry.observe_budgets(move || overview::readings(&budgets));
+        }
+        if config.budgets.iter().any(|budget| budget.is_shared) {
+            let budgets = budgets.clone();
+            telemetry.observe_engine(move || overview::engine_reading(&budgets));
         }
         let commons = Commons::new(config.retry_budget);
         let max_total_bytes = config.limits.max_total_bytes;
@@ -97,11 +108,11 @@ impl Server {
             environment,
             registry: Arc::new(registry),
         };
-        Self {
+        Ok(Self {
             service: Arc::new(service),
             readiness: Readiness::new(),
             hurried: CancellationToken::new(),
-        }
+        })
     }
 
     /// Serves gRPC on `incoming`. `drain` begins the drain: no new generations, and what runs has the
@@ -168,6 +179,11 @@ impl Server {
         };
         // Nobody sweeps any more, and sessions know their registry.
         self.service.registry.clear();
+        // What ended last is told, too: others need not wait then for its leases to end by themselves.
+        let told = self.service.environment.budgets.told();
+        if tokio::time::timeout(LAST_WORDS, told).await.is_err() {
+            tracing::warn!("the engine of shared budgets has not heard of all that ended");
+        }
         result
     }
 

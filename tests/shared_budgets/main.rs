@@ -39,5 +39,6 @@ mod proxy;
 mod refuses;
 mod revisions;
 mod server;
+mod together;
 mod turns;
 mod ways;

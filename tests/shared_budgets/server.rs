@@ -48,7 +48,7 @@ pub fn with_each(test: impl AsyncFn(Server)) {
 }
 
 /// The path of a server, as `tests/servers.sh` says; asked once.
-fn program(kind: Kind) -> &'static Result<String, String> {
+pub fn program(kind: Kind) -> &'static Result<String, String> {
     static PROGRAMS: [OnceLock<Result<String, String>>; 2] = [OnceLock::new(), OnceLock::new()];
     PROGRAMS[kind as usize].get_or_init(|| {
         let name = ["redis", "valkey"][kind as usize];

@@ -2,7 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Inner, PATIENCE, teller};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout_at},
+};
+
+use super::{Inner, PATIENCE, standing::News, teller};
 use crate::{
     budgets::shared::{Linked, Lost, Server},
     config::OnLoss,
@@ -40,36 +45,33 @@ async fn renew(inner: &Inner) {
     let mut pause = FIRST_PAUSE;
     let mut patience = FIRST_PATIENCE.max(inner.timeout * PATIENCE);
     loop {
-        // Should the process have been stopped, nothing that is too late lives on.
-        inner.cut_late();
         let begun = inner.now();
-        let renewed = inner.shared.prolong(patience).await;
-        inner.cut_late();
-        let cuts = {
-            let mut desk = inner.desk();
-            desk.book.prolonged(&renewed.prolonged, begun);
-            desk.book.over(&renewed.over)
-        };
-        cuts.tell();
-        let next = match &renewed.lost {
-            None => {
+        let next = match inner.renew(patience).await {
+            Ok(forgot) => {
                 pause = FIRST_PAUSE;
                 patience = inner.timeout * PATIENCE;
                 inner.is_up();
                 inner.refresh().await;
-                inner.next_renewal(begun)
+                if forgot {
+                    inner.renews_at(inner.now() + jittered(FIRST_PAUSE))
+                } else {
+                    inner.renews_after(begun)
+                }
             }
-            Some(lost) => {
-                inner.is_lost(lost);
+            Err(lost) => {
+                inner.is_lost(&lost);
                 patience = inner.timeout;
-                let next = inner.now() + jittered(pause);
+                let next = inner.renews_at(inner.now() + jittered(pause));
                 pause = (pause * 2).min(LAST_PAUSE);
                 next
             }
         };
         inner.let_go_of_outlived();
-        inner.desk().renew_at = Some(next);
-        inner.sleep(Some(next), &inner.renewing).await;
+        let sooner = inner.sleep(Some(next), &inner.renewing).await;
+        if sooner && inner.standing().is_lost() {
+            // One that answers this and not that is not asked on and on, and not by all pods at once.
+            sleep(jittered(FIRST_PAUSE)).await;
+        }
     }
 }
 
@@ -84,49 +86,80 @@ async fn watch(inner: &Inner) {
                     inner.renewing.notify_one();
                 }
             }
-            Linked::Down(lost) => inner.is_lost(&lost),
+            Linked::Down(lost) => drop(inner.is_lost(&lost)),
         }
     }
 }
 
 impl Inner {
-    /// Until `until`, or until it is to be sooner.
-    async fn sleep(&self, until: Option<Duration>, sooner: &tokio::sync::Notify) {
+    /// Until `until`, or until it is to be sooner; whether it was.
+    async fn sleep(&self, until: Option<Duration>, sooner: &Notify) -> bool {
         let Some(until) = until else {
-            return sooner.notified().await;
+            sooner.notified().await;
+            return true;
         };
-        tokio::select! {
-            () = sooner.notified() => {}
-            () = tokio::time::sleep_until(self.clock.instant(Time::from_origin(until))) => {}
+        let until = self.clock.instant(Time::from_origin(until));
+        timeout_at(until, sooner.notified()).await.is_ok()
+    }
+
+    /// Renews what is held; whether the engine forgot it, and has to be asked again. Whatever is late is cut
+    /// first: should the process have been stopped, what the engine hears now must not keep it.
+    async fn renew(&self, patience: Duration) -> Result<bool, Lost> {
+        for batch in self.shared.batches() {
+            self.cut_late();
+            let begun = self.now();
+            let renewed = self.shared.prolong(&batch, patience).await;
+            self.cut_late();
+            let renewed = renewed?;
+            if renewed.forgot {
+                return Ok(true);
+            }
+            let cuts = {
+                let mut state = self.state();
+                state.book.prolonged(&renewed.prolonged, begun);
+                state.book.over(&renewed.over)
+            };
+            cuts.tell();
         }
+        Ok(false)
     }
 
     /// Cuts what is late; when the next will be.
     fn cut_late(&self) -> Option<Duration> {
         let now = self.now();
         let (cuts, next) = {
-            let mut desk = self.desk();
-            let (cuts, next) = desk.book.fence(now);
-            desk.fence_at = next;
+            let mut state = self.state();
+            let (cuts, next) = state.book.fence(now);
+            state.fence_at = next;
             (cuts, next)
         };
         cuts.tell();
         next
     }
 
+    fn renews_at(&self, next: Duration) -> Duration {
+        self.state().renew_at = Some(next);
+        next
+    }
+
     /// When to renew next after a renewal that began then.
-    fn next_renewal(&self, begun: Duration) -> Duration {
+    fn renews_after(&self, begun: Duration) -> Duration {
         let next = begun + self.life / 3;
-        let first = self.desk().book.renew_by();
-        first.map_or(next, |first| first.min(next).max(begun + self.life / 15))
+        // In one step: whoever leaves now sees when it would be renewed.
+        let mut state = self.state();
+        let first = state.book.renew_by();
+        let next = first.map_or(next, |first| first.min(next).max(begun + self.life / 15));
+        state.renew_at = Some(next);
+        next
     }
 
     fn let_go_of_outlived(&self) {
         let now = self.now();
-        let outlived = self.desk().book.outlived(now);
+        let outlived = self.state().book.outlived(now);
         for id in outlived {
             self.shared.let_go(id);
         }
+        self.progress.notify_waiters();
     }
 
     /// There is a new connection.
@@ -168,10 +201,11 @@ impl Inner {
         }
     }
 
-    /// Something that was asked got no answer.
-    pub(super) fn is_lost(&self, why: &Lost) {
-        if !self.standing().lost(self.now(), why) {
-            return;
+    /// Something that was asked got no answer. Whether the engine was there before.
+    pub(super) fn is_lost(&self, why: &Lost) -> bool {
+        let news = self.standing().lost(self.now(), why);
+        if news == News::No {
+            return false;
         }
         let meaning = match self.on_loss {
             OnLoss::Closed => "closed: attempts wait",
@@ -180,8 +214,10 @@ impl Inner {
         };
         let domain = &self.name;
         tracing::warn!(domain, %why, on_loss = meaning, "the engine of shared budgets is lost");
-        self.hooks.engine_lost(why);
-        self.renewing.notify_one();
+        if news == News::Lost {
+            self.hooks.engine_lost(why);
+        }
+        news == News::Lost
     }
 }
 

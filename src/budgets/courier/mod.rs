@@ -27,6 +27,8 @@ mod rests;
 mod standing;
 mod status;
 mod teller;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::{
@@ -37,6 +39,7 @@ use std::{
 
 use tokio::{sync::Notify, task::AbortHandle};
 
+pub(super) use self::watch::CutWatch;
 use self::{
     book::{Book, End},
     domain::Domain,
@@ -44,8 +47,10 @@ use self::{
     standing::Standing,
     status::Fill,
 };
-pub(super) use self::{status::EngineStatus, watch::CutWatch};
-use super::shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared};
+use super::{
+    EngineStatus, FleetStatus,
+    shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared},
+};
 use crate::{
     clock::Clock,
     config::{self, OnLoss},
@@ -88,7 +93,7 @@ struct Inner {
     on_loss: OnLoss,
     timeout: Duration,
     life: Duration,
-    desk: Mutex<Desk>,
+    state: Mutex<State>,
     standing: Mutex<Standing>,
     fill: Mutex<Fill>,
     /// There is something to tell.
@@ -97,10 +102,12 @@ struct Inner {
     fencing: Notify,
     /// Leases are to be renewed sooner.
     renewing: Notify,
+    /// Something was told.
+    progress: Notify,
 }
 
 /// What the callers' lock guards.
-struct Desk {
+struct State {
     book: Book,
     rests: Rests,
     /// When the fence is looked at next.
@@ -137,7 +144,7 @@ impl Courier {
         let shared = Shared::connect(clock, options, &engine.domain, &domain.settings())?;
         let is_strict = engine.on_loss != OnLoss::Open;
         let fence = is_strict.then(|| life.saturating_sub(FENCE));
-        let desk = Desk {
+        let state = State {
             book: Book::new(life, fence),
             rests: Rests::default(),
             fence_at: None,
@@ -152,12 +159,13 @@ impl Courier {
             on_loss: engine.on_loss,
             timeout,
             life,
-            desk: Mutex::new(desk),
+            state: Mutex::new(state),
             standing: Mutex::default(),
             fill: Mutex::default(),
             telling: Notify::new(),
             fencing: Notify::new(),
             renewing: Notify::new(),
+            progress: Notify::new(),
         });
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&inner)));
         Ok(Self {
@@ -168,7 +176,8 @@ impl Courier {
 
     /// Asks the engine for a lease of those of `budgets` that are shared, for [`PATIENCE`] time-outs at the
     /// most. What is granted is to be ended by [`settle`](Self::settle) or [`release`](Self::release).
-    /// Dropped, it gives back what it may have been granted.
+    /// Dropped, it gives back what it may have been granted. Not to be polled under a lock: where there is no
+    /// answer, it calls [`Hooks::engine_lost`].
     ///
     /// # Errors
     /// [`Lost`] if there is no answer: the lease must not be asked for again.
@@ -194,17 +203,22 @@ impl Courier {
         let answer = inner.shared.acquire(ask, inner.timeout * PATIENCE).await;
         match answer {
             Ok(answer) => {
-                inner.standing().answered(inner.now().saturating_sub(asked));
+                let took = inner.now().saturating_sub(asked);
+                if inner.standing().answered(took) {
+                    inner.renewing.notify_one();
+                }
                 if answer == Answer::Granted {
                     let fenced = inner.domain.is_fenced(&inward);
                     let outward = inward.iter().map(|budget| inner.domain.outward(*budget));
                     let outward = outward.collect();
-                    inner.desk().book.granted(id, outward, fenced, asked);
+                    inner.state().book.granted(id, outward, fenced, asked);
                 }
                 Ok(inner.domain.told(answer))
             }
             Err(lost) => {
-                inner.is_lost(&lost);
+                if inner.is_lost(&lost) {
+                    inner.renewing.notify_one();
+                }
                 Err(lost)
             }
         }
@@ -215,17 +229,17 @@ impl Courier {
     pub(super) fn leave(&self, id: Id) -> bool {
         let inner = &*self.inner;
         let now = inner.now();
-        let mut desk = inner.desk();
-        if !desk.book.may_leave(now, id) || !inner.shared.leave(id) {
+        let mut state = inner.state();
+        if !state.book.may_leave(now, id) || !inner.shared.leave(id) {
             return false;
         }
-        desk.book.left(id);
+        state.book.left(id);
         let sooner = |due: Option<Duration>, at: Option<Duration>| {
             due.is_some_and(|due| at.is_none_or(|at| due < at))
         };
-        let fence = sooner(desk.book.cut_at(id), desk.fence_at);
-        let renew = sooner(desk.book.renew_at(id), desk.renew_at);
-        drop(desk);
+        let fence = sooner(state.book.cut_at(id), state.fence_at);
+        let renew = sooner(state.book.renew_at(id), state.renew_at);
+        drop(state);
         inner.telling.notify_one();
         if fence {
             inner.fencing.notify_one();
@@ -238,16 +252,16 @@ impl Courier {
 
     /// What was said to leave provably did not.
     pub(super) fn stayed(&self, id: Id) {
-        let mut desk = self.inner.desk();
+        let mut state = self.inner.state();
         self.inner.shared.stayed(id);
-        desk.book.stayed(id);
-        drop(desk);
+        state.book.stayed(id);
+        drop(state);
         self.inner.telling.notify_one();
     }
 
     /// The answer to the lease's send has begun: as a probe it is over.
     pub(super) fn answered(&self, id: Id) {
-        self.inner.desk().book.answered(id);
+        self.inner.state().book.answered(id);
         self.inner.telling.notify_one();
     }
 
@@ -263,7 +277,7 @@ impl Courier {
 
     fn end(&self, id: Id, end: End) {
         let inner = &*self.inner;
-        let dropped = inner.desk().book.end(inner.now(), id, end);
+        let dropped = inner.state().book.end(inner.now(), id, end);
         if let Some(dropped) = dropped {
             inner.shared.let_go(dropped);
         }
@@ -287,13 +301,27 @@ impl Courier {
             until: inner.now().saturating_add(wait),
             budgets: inner.domain.inward(budgets),
         };
-        inner.desk().rests.put(&rest);
+        inner.state().rests.put(&rest);
         inner.telling.notify_one();
     }
 
     /// Waits for the word that the send of a lease must be cut; one watch a lease, the last one counts.
     pub(super) fn cut(&self, id: Id) -> CutWatch {
-        self.inner.desk().book.watch(id)
+        self.inner.state().book.watch(id)
+    }
+
+    /// Waits until the engine has heard all that there is to tell.
+    pub(super) async fn told(&self) {
+        let inner = &*self.inner;
+        loop {
+            let told = inner.progress.notified();
+            let mut told = std::pin::pin!(told);
+            told.as_mut().enable();
+            if inner.state().is_told() {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// What is known of the engine. Asks nobody.
@@ -301,10 +329,23 @@ impl Courier {
         self.inner.status()
     }
 
+    /// How each shared budget stands for all pods together, by the engine's last word; empty before the
+    /// first. Asks nobody.
+    pub(super) fn fleet(&self) -> Vec<(BudgetId, FleetStatus)> {
+        self.inner.fleet()
+    }
+
     /// Asks the engine how full the budgets are now, within a time-out; what it says is in
-    /// [`status`](Self::status) then.
+    /// [`fleet`](Self::fleet) then.
     pub(super) async fn refresh(&self) {
         self.inner.refresh().await;
+    }
+}
+
+impl State {
+    /// Whether nothing is to be told, nor being told.
+    fn is_told(&self) -> bool {
+        self.rests.is_told() && self.book.is_told()
     }
 }
 
@@ -335,8 +376,8 @@ impl Inner {
         self.shared.engine_now().unwrap_or_else(ours)
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {

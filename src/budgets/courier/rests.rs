@@ -16,7 +16,11 @@ pub(super) enum Word {
 /// Of each budget the longest rest of each kind that is still to be told. Times are since the clock's
 /// origin.
 #[derive(Debug, Default)]
-pub(super) struct Rests(BTreeMap<(Word, BudgetId), Duration>);
+pub(super) struct Rests {
+    longest: BTreeMap<(Word, BudgetId), Duration>,
+    /// How many are being told.
+    busy: usize,
+}
 
 /// What is told at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,22 +31,36 @@ pub(super) struct Rest {
 }
 
 impl Rests {
-    /// To be told; also what was not heard, again.
+    /// To be told.
     pub(super) fn put(&mut self, rest: &Rest) {
         for budget in &rest.budgets {
-            let until = self.0.entry((rest.word, *budget)).or_default();
+            let until = self.longest.entry((rest.word, *budget)).or_default();
             *until = rest.until.max(*until);
         }
     }
 
-    /// What is to be told next: budgets that rest alike. What has passed meanwhile need not be told.
+    /// It was heard, or is to be told again.
+    pub(super) fn done(&mut self, rest: Rest, is_heard: bool) {
+        self.busy = self.busy.saturating_sub(1);
+        if !is_heard {
+            self.put(&rest);
+        }
+    }
+
+    /// Whether nothing is to be told, nor being told.
+    pub(super) fn is_told(&self) -> bool {
+        self.longest.is_empty() && self.busy == 0
+    }
+
+    /// What is to be told next, to be confirmed by [`done`](Self::done): budgets that rest alike. What has passed meanwhile need not be told.
     pub(super) fn take(&mut self, now: Duration) -> Option<Rest> {
-        self.0.retain(|_, until| *until > now);
-        let (&(word, _), &until) = self.0.first_key_value()?;
+        self.longest.retain(|_, until| *until > now);
+        let (&(word, _), &until) = self.longest.first_key_value()?;
         let alike = |(other, _): &(Word, BudgetId), to: &Duration| *other == word && *to == until;
-        let all = self.0.iter().filter(|(key, to)| alike(key, to));
+        let all = self.longest.iter().filter(|(key, to)| alike(key, to));
         let budgets = all.map(|((_, budget), _)| *budget).collect();
-        self.0.retain(|key, to| !alike(key, to));
+        self.longest.retain(|key, to| !alike(key, to));
+        self.busy += 1;
         Some(Rest {
             word,
             until,
@@ -95,7 +113,7 @@ mod tests {
         rests.put(&rest(Word::Penalise, 5, &[0, 1]));
         let unheard = rests.take(SECOND).unwrap();
         rests.put(&rest(Word::Penalise, 8, &[0]));
-        rests.put(&unheard);
+        rests.done(unheard, false);
         assert_eq!(rests.take(SECOND), Some(rest(Word::Penalise, 8, &[0])));
         assert_eq!(rests.take(SECOND), Some(rest(Word::Penalise, 5, &[1])));
     }

@@ -1,6 +1,6 @@
 //! PURE. Whether the engine can be asked.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use crate::budgets::shared::{Lost, Server};
 
@@ -26,16 +26,29 @@ enum State {
     Lost(Lost),
 }
 
+/// Whether there is something new to say of an engine without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    No,
+    /// It was there before.
+    Lost,
+    /// It was lost before, and somebody has to do something about it.
+    Refused,
+}
+
 impl Standing {
-    /// Something that was asked got no answer. Whether that is news.
-    pub(super) fn lost(&mut self, now: Duration, why: &Lost) -> bool {
-        let is_news = !matches!(self.state, State::Lost(_));
-        if is_news {
-            self.losses += 1;
-            self.since = now;
+    /// Something that was asked got no answer.
+    pub(super) fn lost(&mut self, now: Duration, why: &Lost) -> News {
+        let before = mem::replace(&mut self.state, State::Lost(why.clone()));
+        match before {
+            State::Connecting | State::Up => {
+                self.losses += 1;
+                self.since = now;
+                News::Lost
+            }
+            State::Lost(known) if matches!(why, Lost::Refused(_)) && known != *why => News::Refused,
+            State::Lost(_) => News::No,
         }
-        self.state = State::Lost(why.clone());
-        is_news
     }
 
     /// Leases were renewed. For how long it was not up, if that is news.
@@ -57,17 +70,62 @@ impl Standing {
         matches!(self.state, State::Lost(_))
     }
 
-    /// Since when it is what it is, and why it is lost.
-    pub(super) fn since(&self) -> (Duration, Option<&Lost>) {
-        match &self.state {
-            State::Lost(why) => (self.since, Some(why)),
-            State::Connecting | State::Up => (self.since, None),
-        }
+    /// Since when it is there, or not, and why not.
+    pub(super) fn since(&self) -> (Duration, Option<String>) {
+        let why = match &self.state {
+            State::Up => None,
+            State::Connecting => Some("not connected yet".into()),
+            State::Lost(why) => Some(why.to_string()),
+        };
+        (self.since, why)
     }
 
-    /// An answer took so long.
-    pub(super) fn answered(&mut self, took: Duration) {
+    /// An answer took so long. Whether it was thought lost.
+    pub(super) fn answered(&mut self, took: Duration) -> bool {
         let known = self.round_trip.unwrap_or(took);
         self.round_trip = Some((known * 7 + took) / 8);
+        self.is_lost()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budgets::shared::Refused;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MEMORY: Lost = Lost::Refused(Refused::Memory);
+
+    #[test]
+    fn a_loss_is_news_once() {
+        let mut standing = Standing::default();
+        assert_eq!(standing.up(SECOND), Some(SECOND));
+        assert_eq!(standing.up(2 * SECOND), None);
+        assert_eq!(standing.lost(3 * SECOND, &Lost::Timeout), News::Lost);
+        assert_eq!(standing.lost(4 * SECOND, &Lost::Timeout), News::No);
+        let why = Some(Lost::Timeout.to_string());
+        assert_eq!(standing.since(), (3 * SECOND, why));
+        assert_eq!(standing.up(5 * SECOND), Some(2 * SECOND));
+        assert_eq!((standing.losses, standing.is_up()), (1, true));
+    }
+
+    #[test]
+    fn so_is_what_somebody_has_to_do_something_about() {
+        let mut standing = Standing::default();
+        assert_eq!(standing.lost(SECOND, &Lost::Timeout), News::Lost);
+        assert_eq!(standing.lost(SECOND, &MEMORY), News::Refused);
+        assert_eq!(standing.lost(SECOND, &MEMORY), News::No);
+        assert_eq!(standing.lost(SECOND, &Lost::Timeout), News::No);
+        assert_eq!(standing.losses, 1);
+    }
+
+    #[test]
+    fn a_round_trip_is_smoothed() {
+        let mut standing = Standing::default();
+        assert!(!standing.answered(8 * SECOND));
+        standing.answered(16 * SECOND);
+        assert_eq!(standing.round_trip, Some(9 * SECOND));
+        standing.lost(SECOND, &Lost::Timeout);
+        assert!(standing.answered(SECOND), "it is there after all");
     }
 }

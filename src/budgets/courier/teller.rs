@@ -1,8 +1,11 @@
 //! Tells the engine what is to be told.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
 
 use super::{
     AT_ONCE, Inner, PATIENCE,
@@ -23,21 +26,32 @@ enum Telling {
 /// For as long as it is polled.
 pub(super) async fn tell(inner: &Arc<Inner>) {
     let mut tellings = JoinSet::new();
-    let mut is_paused = false;
+    let mut paused: Option<Instant> = None;
     loop {
-        while !is_paused
+        while paused.is_none()
             && tellings.len() < AT_ONCE
             && let Some(next) = inner.next()
         {
             let inner = Arc::clone(inner);
             tellings.spawn(async move { inner.carry(next).await });
         }
+        if tellings.is_empty() {
+            inner.progress.notify_waiters();
+        }
+        let pause = async {
+            match paused {
+                Some(until) => sleep_until(until).await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
             Some(done) = tellings.join_next() => {
-                is_paused |= matches!(done, Ok(Err(_)));
+                if matches!(done, Ok(Err(_))) && paused.is_none() {
+                    paused = Some(inner.clock.instant(inner.clock.now() + PAUSE));
+                }
             }
             () = inner.telling.notified() => {}
-            () = tokio::time::sleep(PAUSE), if is_paused => is_paused = false,
+            () = pause => paused = None,
         }
     }
 }
@@ -49,30 +63,30 @@ impl Inner {
             return None;
         }
         let now = self.now();
-        let mut desk = self.desk();
-        if let Some(rest) = desk.rests.take(now) {
+        let mut state = self.state();
+        if let Some(rest) = state.rests.take(now) {
             return Some(Telling::Rest(rest));
         }
-        desk.book.next().map(|(id, step)| Telling::Lease(id, step))
+        state.book.next().map(|(id, step)| Telling::Lease(id, step))
     }
 
-    async fn carry(&self, word: Telling) -> Result<(), Lost> {
-        match word {
-            Telling::Rest(rest) => self.tell_rest(&rest).await,
+    async fn carry(&self, telling: Telling) -> Result<(), Lost> {
+        let told = match telling {
+            Telling::Rest(rest) => self.tell_rest(rest).await,
             Telling::Lease(id, step) => self.tell_step(id, step).await,
-        }
+        };
+        self.progress.notify_waiters();
+        told
     }
 
-    async fn tell_rest(&self, rest: &Rest) -> Result<(), Lost> {
+    async fn tell_rest(&self, rest: Rest) -> Result<(), Lost> {
         let patience = self.timeout * PATIENCE;
         let left = rest.until.saturating_sub(self.now());
         let told = match rest.word {
             Word::Penalise => self.shared.penalise(&rest.budgets, left, patience).await,
             Word::Brake => self.shared.brake(&rest.budgets, left, patience).await,
         };
-        if told.is_err() {
-            self.desk().rests.put(rest);
-        }
+        self.state().rests.done(rest, told.is_ok());
         told
     }
 
@@ -85,7 +99,7 @@ impl Inner {
             Step::End(End::Release) => self.shared.release(id, patience).await,
         };
         let heard: Option<Heard> = told.as_ref().ok().copied();
-        let (freed, cuts) = self.desk().book.done(id, step, heard);
+        let (freed, cuts) = self.state().book.done(id, step, heard);
         cuts.tell();
         if let Some(budgets) = freed {
             self.hooks.freed(&budgets);

@@ -269,9 +269,12 @@ impl Link {
     }
 
     pub(super) fn watch(&self) -> Watch {
-        Watch {
-            states: self.state.subscribe(),
+        let mut states = self.state.subscribe();
+        let is_up = matches!(&*states.borrow(), State::Up(_));
+        if is_up {
+            states.mark_changed();
         }
+        Watch { states }
     }
 
     /// This connection is of no use any more.
@@ -301,7 +304,7 @@ pub enum Linked {
 }
 
 impl Watch {
-    /// The next change; only the last of several. `None` once the domain is let go.
+    /// The next change, or the connection that there is; only the last of several. `None` once the domain is let go.
     pub async fn changed(&mut self) -> Option<Linked> {
         self.states.changed().await.ok()?;
         Some(match &*self.states.borrow_and_update() {

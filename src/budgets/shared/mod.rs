@@ -167,15 +167,19 @@ pub enum Heard {
     Unknown,
 }
 
-/// What became of the leases that were renewed.
+/// Leases that one call renews.
+#[derive(Clone, Debug)]
+pub struct Batch(Box<[(Id, u64)]>);
+
+/// What became of leases that were renewed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewed {
     /// Had left, and live for a whole life again, from some time after the call began.
     pub prolonged: Vec<Id>,
-    /// Are over, and held no longer: their sends must be cut.
+    /// Are over, and held no longer.
     pub over: Vec<Id>,
-    /// Why the others were not reached.
-    pub lost: Option<Lost>,
+    /// The engine forgot what it knew, and is told again: to be asked again then.
+    pub forgot: bool,
 }
 
 /// What a domain's budgets are like.
@@ -282,7 +286,7 @@ impl Shared {
         self.inner.link.down()
     }
 
-    /// Waits for changes of the connection, from now on.
+    /// Waits for changes of the connection.
     pub fn watch(&self) -> Watch {
         self.inner.link.watch()
     }

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Answer, Ask, BATCH, BudgetStatus, Heard, Id, Inner, Lost, Renewed, Shared, Status, Today, Turn,
+    Answer, Ask, BATCH, Batch, BudgetStatus, Heard, Id, Inner, Lost, Renewed, Shared, Status,
+    Today, Turn,
     answer::{Code, Head, Reader},
     call::Call,
     ledger::Held,
@@ -154,59 +155,43 @@ impl Shared {
         self.inner.ledger().held.remove(&lease);
     }
 
-    /// Prolongs the life of every lease that is held and has left, and tells again what was not heard. To be
-    /// called three times in a life. Those that are over are told and held no longer: their sends must be cut.
-    /// Two thirds of a life without an answer, and all sends must be cut.
-    pub async fn prolong(&self, patience: Duration) -> Renewed {
+    /// The leases that are held, in batches that one call each renews; at least one, since with nothing held
+    /// the configuration is still in use.
+    pub fn batches(&self) -> Vec<Batch> {
         let mut all: Vec<(Id, u64)> = {
             let ledger = self.inner.ledger();
             let held = ledger.held.iter();
             held.map(|(id, held)| (*id, held.times)).collect()
         };
         all.sort_unstable();
-        let mut renewed = Renewed::default();
-        // With nothing held, the configuration is still in use.
         let batches = all.chunks(BATCH).chain(all.is_empty().then_some(&[][..]));
-        for batch in batches {
-            if let Err(lost) = self.renew_batch(batch, patience, &mut renewed).await {
-                renewed.lost = Some(lost);
-                break;
-            }
-        }
-        renewed
+        batches.map(|batch| Batch(batch.into())).collect()
     }
 
-    /// As [`prolong`](Self::prolong); which leases are over, if all were reached.
+    /// Prolongs the life of leases that have left, and tells again what was not heard. To be called three
+    /// times in a life. Those that are over are told and held no longer: their sends must be cut.
     ///
     /// # Errors
-    /// [`Lost`]; what was over then is not told again.
-    pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
-        let Renewed { over, lost, .. } = self.prolong(patience).await;
-        lost.map_or(Ok(over), Err)
-    }
-
-    async fn renew_batch(
-        &self,
-        batch: &[(Id, u64)],
-        patience: Duration,
-        renewed: &mut Renewed,
-    ) -> Result<(), Lost> {
+    /// [`Lost`]; two thirds of a life without an answer, and all sends must be cut.
+    pub async fn prolong(&self, batch: &Batch, patience: Duration) -> Result<Renewed, Lost> {
+        let Batch(batch) = batch;
         let mut call = Call::new("renew").say(batch.len());
         for (id, times) in batch {
             call = call.say(id).say(times);
         }
         let (head, mut reader) = self.inner.ask(&call, patience).await?;
         let mut ledger = self.inner.ledger();
+        let mut renewed = Renewed::default();
         if head.epoch != ledger.epoch {
-            return Err(Lost::NotReady("it forgot, and is told again".into()));
+            renewed.forgot = true;
+            return Ok(renewed);
         }
-        let mut gone = Vec::new();
         while !reader.is_over() {
             let index = reader.index(batch.len())?;
-            gone.extend(batch.get(index).map(|(id, _)| *id));
+            renewed.over.extend(batch.get(index).map(|(id, _)| *id));
         }
         for (id, times) in batch {
-            if gone.contains(id) {
+            if renewed.over.contains(id) {
                 ledger.held.remove(id);
                 continue;
             }
@@ -216,8 +201,23 @@ impl Shared {
                 renewed.prolonged.push(*id);
             }
         }
-        renewed.over.append(&mut gone);
-        Ok(())
+        Ok(renewed)
+    }
+
+    /// Renews all [`batches`](Self::batches); which leases are over.
+    ///
+    /// # Errors
+    /// [`Lost`]; as [`prolong`](Self::prolong).
+    pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
+        let mut over = Vec::new();
+        for batch in self.batches() {
+            let mut renewed = self.prolong(&batch, patience).await?;
+            if renewed.forgot {
+                return Err(Lost::NotReady("it forgot, and is told again".into()));
+            }
+            over.append(&mut renewed.over);
+        }
+        Ok(over)
     }
 
     /// A provider asked not to be asked for `wait` by any of `budgets`; then one probe.

@@ -1,19 +1,21 @@
-//! PURE in all but its channels. The leases of shared budgets that this pod holds, what is still to be told
-//! of each, and when its send has to be cut.
+//! PURE, but for who is told of a cut. The leases of shared budgets that this pod holds, what is still to be
+//! told of each, and (`fence`) when its send has to be cut.
 //!
 //! A lease has one record, from its grant until its end was told. What is to be told is coalesced there: the
 //! last of *left* and *stayed*, whether the answer has begun, and the end. One of them is told at a time,
 //! in this order, so that the engine hears of a lease what happened in the order in which it did.
 
+mod fence;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    mem,
     time::Duration,
 };
 
-use tokio::sync::oneshot;
-
-use super::watch::CutWatch;
+use self::fence::Cut;
+pub(super) use self::fence::Cuts;
 use crate::{
     budgets::shared::{Heard, Id},
     limits::{BudgetId, Weights},
@@ -65,6 +67,8 @@ struct Record {
     end: Option<(u64, Duration, End)>,
     is_queued: bool,
     is_busy: bool,
+    /// Whether the engine let go of it.
+    is_over: bool,
     cut: Cut,
 }
 
@@ -75,28 +79,6 @@ pub(super) enum End {
     Settle(Weights),
     /// It was not sent, or nothing is known of what it took.
     Release,
-}
-
-/// Who is to be told that a send is cut.
-#[derive(Debug)]
-enum Cut {
-    Unwatched,
-    Watched(oneshot::Sender<()>),
-    Over,
-}
-
-/// Sends to cut; told by [`Cuts::tell`], without a lock.
-#[must_use]
-#[derive(Debug, Default)]
-pub(super) struct Cuts(Vec<oneshot::Sender<()>>);
-
-impl Cuts {
-    pub(super) fn tell(self) {
-        for watch in self.0 {
-            // Whoever watched may be gone.
-            let _ = watch.send(());
-        }
-    }
 }
 
 /// What is to be told of a lease.
@@ -142,6 +124,7 @@ impl Book {
             end: None,
             is_queued: false,
             is_busy: false,
+            is_over: false,
             cut: Cut::Unwatched,
         });
     }
@@ -152,7 +135,7 @@ impl Book {
             return false;
         };
         let in_time = (self.fence_of(record)).is_none_or(|until| now < until);
-        record.end.is_none() && in_time && !matches!(record.cut, Cut::Over)
+        record.end.is_none() && in_time && !matches!(record.cut, Cut::Told)
     }
 
     /// It left.
@@ -222,6 +205,10 @@ impl Book {
     fn drop_untold(&mut self, id: Id) -> Option<Id> {
         self.leases.remove(&id)?;
         self.counts.dropped += 1;
+        if self.queue.len() > 2 * self.leases.len() + 64 {
+            let leases = &self.leases;
+            self.queue.retain(|id| leases.contains_key(id));
+        }
         Some(id)
     }
 
@@ -276,13 +263,11 @@ impl Book {
             }
             (Step::Turn(turns), Some(heard)) => {
                 record.told = record.told.max(turns);
-                let is_over = match heard {
-                    Heard::Over => record.is_fenced && self.fence.is_some(),
-                    Heard::Refused => true,
-                    Heard::Done | Heard::Unknown => false,
-                };
-                if is_over {
-                    self.cut(id, &mut cuts);
+                match heard {
+                    Heard::Done | Heard::Unknown => {}
+                    Heard::Over => cuts = self.over(&[id]),
+                    // It counts nowhere.
+                    Heard::Refused => self.cut(id, &mut cuts),
                 }
             }
             (Step::Answered, Some(_)) => record.answered = false,
@@ -292,109 +277,26 @@ impl Book {
         (None, cuts)
     }
 
+    /// Whether nothing is to be told.
+    pub(super) fn is_told(&self) -> bool {
+        let mut records = self.leases.values();
+        records.all(|record| record.step().is_none())
+    }
+
     /// How many are ended, and untold.
     pub(super) fn untold(&self) -> usize {
         self.ended.len()
-    }
-
-    /// Tells whether the send of a lease must be cut; one watch a lease.
-    pub(super) fn watch(&mut self, id: Id) -> CutWatch {
-        let (teller, watch) = oneshot::channel();
-        match self.leases.get_mut(&id).map(|record| &mut record.cut) {
-            Some(Cut::Over) => {
-                // It is waited for by nobody but the watch in hand.
-                let _ = teller.send(());
-            }
-            Some(cut) => *cut = Cut::Watched(teller),
-            None => {}
-        }
-        CutWatch::new(watch)
-    }
-
-    fn cut(&mut self, id: Id, cuts: &mut Cuts) {
-        let Some(record) = self
-            .leases
-            .get_mut(&id)
-            .filter(|record| record.end.is_none())
-        else {
-            return;
-        };
-        if record.is_out() && !matches!(record.cut, Cut::Over) {
-            self.counts.cut += 1;
-        }
-        if let Cut::Watched(teller) = mem::replace(&mut record.cut, Cut::Over) {
-            cuts.0.push(teller);
-        }
-    }
-
-    /// These live a whole life again, from `begun` on.
-    pub(super) fn prolonged(&mut self, ids: &[Id], begun: Duration) {
-        for id in ids {
-            if let Some(record) = self.leases.get_mut(id) {
-                record.sure = record.sure.max(begun);
-            }
-        }
-    }
-
-    /// The engine let go of these.
-    pub(super) fn over(&mut self, ids: &[Id]) -> Cuts {
-        let mut cuts = Cuts::default();
-        for &id in ids {
-            let record = self.leases.get(&id);
-            if self.fence.is_some() && record.is_some_and(|record| record.is_fenced) {
-                self.cut(id, &mut cuts);
-            }
-        }
-        cuts
-    }
-
-    /// Cuts what is out for longer than it surely lives; and when the next is due.
-    pub(super) fn fence(&mut self, now: Duration) -> (Cuts, Option<Duration>) {
-        let (mut cuts, mut late, mut next) = (Cuts::default(), Vec::new(), None);
-        for (id, record) in &self.leases {
-            match self.due(record) {
-                Some(due) if due <= now => late.push(*id),
-                due => next = [next, due].into_iter().flatten().min(),
-            }
-        }
-        for id in late {
-            self.cut(id, &mut cuts);
-        }
-        (cuts, next)
-    }
-
-    /// When the send of a lease is to be cut, if it is not prolonged before.
-    pub(super) fn cut_at(&self, id: Id) -> Option<Duration> {
-        self.leases.get(&id).and_then(|record| self.due(record))
-    }
-
-    /// When the first of those that are out is to be renewed: in time for another try.
-    pub(super) fn renew_by(&self) -> Option<Duration> {
-        let out = self.leases.values().filter(|record| record.is_out());
-        out.map(|record| record.sure + self.life * 2 / 3).min()
-    }
-
-    /// When the send of a lease is to be renewed.
-    pub(super) fn renew_at(&self, id: Id) -> Option<Duration> {
-        let record = self.leases.get(&id)?;
-        Some(record.sure + self.life * 2 / 3)
-    }
-
-    fn due(&self, record: &Record) -> Option<Duration> {
-        let is_cut = matches!(record.cut, Cut::Over);
-        let runs = record.is_out() && record.end.is_none() && !is_cut;
-        self.fence_of(record).filter(|_| runs)
-    }
-
-    fn fence_of(&self, record: &Record) -> Option<Duration> {
-        let fence = self.fence.filter(|_| record.is_fenced)?;
-        Some(record.sure + fence)
     }
 }
 
 impl Record {
     fn is_out(&self) -> bool {
         self.turns % 2 == 1
+    }
+
+    /// Whether its send may run.
+    fn runs(&self) -> bool {
+        self.is_out() && self.end.is_none() && !matches!(self.cut, Cut::Told)
     }
 
     /// What is to be told next. How a send was settled says also that it left, and was answered.
