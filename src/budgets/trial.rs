@@ -174,6 +174,11 @@ fn said(now: Micros, answer: Result<Answer, Lost>, asked: &[BudgetId]) -> Said {
             obstacle: Obstacle::EngineLearns,
             until: Some(after(wait)),
         },
+        Ok(Answer::Turn { budget, wait }) => Said::Denied {
+            budget,
+            obstacle: Obstacle::Turn,
+            until: Some(after(wait)),
+        },
         // It was given back before it was granted: it asks again, by another name.
         Ok(Answer::Over) => Said::Denied {
             budget: first,

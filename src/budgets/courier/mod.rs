@@ -199,6 +199,7 @@ impl Courier {
             days: &days,
             tokens,
             send_within,
+            turn: None,
         };
         let asked = inner.now();
         let answer = inner.shared.acquire(ask, inner.timeout * PATIENCE).await;
