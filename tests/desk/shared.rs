@@ -180,6 +180,50 @@ fn once_the_engine_speaks_of_the_budget_again_all_hear_what_they_wait_for() {
 }
 
 #[test]
+fn who_was_told_of_the_engine_hears_of_the_budget_although_others_are_asked_for_meanwhile() {
+    let mut desk = shared(requests(4, 60 * SECOND));
+    let ask = |_| outlook(&mut desk, 1, plain(&[0]), input(0)).0;
+    let all: Vec<Ticket> = (0..12).map(ask).collect();
+    tries(&mut desk);
+    let learns = Said::Denied {
+        budget: 0,
+        obstacle: Obstacle::EngineLearns,
+        until: Some(SECOND),
+    };
+    desk.tried(1, all[0], learns);
+    desk.look(1);
+    let last = |hear: Vec<(Ticket, Outlook)>| {
+        let of_last = hear.into_iter().rev().find(|(who, _)| *who == all[11]);
+        of_last.map(|(_, outlook)| outlook)
+    };
+    // With all those before it, it waits for much longer than the engine learns.
+    let outlook = last(told(&mut desk)).unwrap();
+    assert!(outlook.obstacle.is_engine() && outlook.expected > Some(100 * SECOND));
+    desk.look(SECOND);
+    assert_eq!(tries(&mut desk), [(all[0], vec![0])]);
+    // The next is asked for just as the others are to hear.
+    desk.tried(SECOND, all[0], Said::Granted);
+    assert_eq!(tries(&mut desk), [(all[1], vec![0])]);
+    desk.look(SECOND);
+    desk.tried(SECOND, all[1], denied(Some(60 * SECOND)));
+    // And whenever they are looked at again, if it answers a little later.
+    let mut heard = None;
+    for now in (SECOND..4 * SECOND).step_by(HUNDREDTH as usize) {
+        desk.look(now);
+        while let Some(event) = desk.poll_event() {
+            match event {
+                Event::Try { ticket, .. } => {
+                    desk.tried(now + 1, ticket, denied(Some(60 * SECOND)));
+                }
+                Event::Told { ticket, outlook } if ticket == all[11] => heard = Some(outlook),
+                _ => {}
+            }
+        }
+    }
+    assert!(heard.is_some_and(|outlook| !outlook.obstacle.is_engine()));
+}
+
+#[test]
 fn what_is_known_to_have_come_back_is_asked_for_at_once() {
     let mut desk = shared(requests(5, SECOND));
     let ticket = asks(&mut desk, 1);

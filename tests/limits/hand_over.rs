@@ -5,11 +5,24 @@ use redrive::limits::*;
 use super::{engine::Engine, support::*};
 
 rules! {
+    what_is_late_does_not_leave
     a_send_handed_over_again_counts_from_then
     a_send_that_left_its_window_is_not_handed_over_again
     what_stayed_is_unsent_again_and_counts_until_it_is_given_back
     what_stayed_after_its_place_was_taken_is_over
     what_stayed_on_another_day_takes_nothing_of_the_new_one
+}
+
+fn what_is_late_does_not_leave<E: Engine>() {
+    let mut limits = E::new([requests(1, 100)]);
+    let id = limits
+        .acquire(10, &[0], &[day(10)], Weights::default(), 50)
+        .unwrap();
+    assert!(!limits.sent(51, id));
+    assert!(take(&mut limits, 200, Weights::default()).is_err());
+    limits.release(200, id);
+    assert_eq!(limits.account().sent, 0);
+    assert!(take(&mut limits, 200, Weights::default()).is_ok());
 }
 
 fn a_send_handed_over_again_counts_from_then<E: Engine>() {

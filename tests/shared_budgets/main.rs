@@ -1,5 +1,5 @@
-//! Shared budgets against real servers: every test runs with Redis and with Valkey, each a process of its
-//! own on a port of its own.
+//! Shared budgets against real servers: every test runs with Redis and with Valkey, each a process on a port of
+//! its own. Tests that leave their server as it is have one in common, and a domain each.
 //!
 //! In real time where a server is: `tests/REAL_TIME.md` says why. What windows do is shown with a clock
 //! that the test sets, which the script reads instead of the server's.
@@ -16,10 +16,13 @@
 //! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
 //! | `learns` | how long that is, for which budget |
 //! | `clock` | the server's clock steps |
+//! | `turns` | flows of a budget share it by weight, across pods |
 //! | `bounded` | what one call may take |
 //! | `revisions` | pods that disagree |
 //! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
-//! | `ways` | a cluster, TLS |
+//! | `ways` | a cluster of one, TLS |
+//! | `cluster` | a cluster of three, whose slots move |
+//! | `sentinels` | whichever server is the primary |
 //! | `hammer` | many at once, by the real clock, and what a decision costs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -31,6 +34,7 @@
 mod at_random;
 mod bounded;
 mod clock;
+mod cluster;
 mod domain;
 mod forgets;
 mod hammer;
@@ -40,8 +44,10 @@ mod oracle;
 mod proxy;
 mod refuses;
 mod revisions;
+mod sentinels;
 mod server;
 mod strict;
 mod together;
+mod turns;
 mod waiting;
 mod ways;

@@ -99,6 +99,7 @@ impl<K> Pod<K> {
             days: &days,
             tokens,
             send_within: Duration::from_micros(send_within),
+            turn: None,
         };
         let answer = self.domain.shared.acquire(ask, PATIENCE);
         match self.runtime.block_on(answer).unwrap() {
