@@ -69,6 +69,15 @@ pub fn with_each(test: impl AsyncFn(Server)) {
     });
 }
 
+/// As [`with_each`], for what leaves the server as it is: it may be one that others use.
+pub fn each_in_common(test: impl AsyncFn(Arc<Server>)) {
+    each(|kind| {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(test(in_common(kind)));
+    });
+}
+
 /// The path of a server, as `tests/servers.sh` says; asked once.
 pub fn program(kind: Kind) -> &'static Result<String, String> {
     static PROGRAMS: [OnceLock<Result<String, String>>; 2] = [OnceLock::new(), OnceLock::new()];
