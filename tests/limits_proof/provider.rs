@@ -67,7 +67,7 @@ impl<F: Fn(&str) -> Script + Send + Sync + 'static> Choose for ByPrompt<F> {
 }
 
 pub struct Provider {
-    simulator: Arc<Simulator>,
+    pub simulator: Arc<Simulator>,
     _stop: DropGuard,
 }
 
