@@ -259,7 +259,12 @@ fn account_of(leases: &Value) -> Account {
 pub async fn engine_account(server: &Server) -> Account {
     // TEMPORARY
     if std::env::var("REDRIVE_PROOF_LOCAL").is_ok() {
-        return Account { granted: 0, sent: 0, returned: 0, expired: 0 };
+        return Account {
+            granted: 0,
+            sent: 0,
+            returned: 0,
+            expired: 0,
+        };
     }
     let begun = Instant::now();
     loop {

@@ -47,9 +47,9 @@ fn ip(words: &str) -> bool {
 }
 
 impl Namespace {
-    /// Networks that are set aside for documentation: nobody else has them.
-    const REPLICATION: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
-    const CLIENTS: [&str; 2] = ["198.51.100.1", "198.51.100.2"];
+    /// Networks that are set aside for measurements: nobody else should have them.
+    const REPLICATION: [&str; 2] = ["198.18.77.1", "198.18.77.2"];
+    const CLIENTS: [&str; 2] = ["198.18.78.1", "198.18.78.2"];
 
     fn new() -> Option<Self> {
         let namespace = Self {

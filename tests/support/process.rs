@@ -57,6 +57,24 @@ impl Sidecar {
 
     /// With keys of `listen` beside its addresses, and the `rest` of the file.
     pub async fn configured(listen: &str, rest: &str, descriptors: u32) -> Sidecar {
+        // Another may take a port before it does: then the next ones are tried.
+        for _ in 0..5 {
+            let mut sidecar = Self::spawn(listen, rest, descriptors).await;
+            let until = Instant::now() + PATIENCE;
+            while !sidecar.has_exited() {
+                if sidecar.is_ready().await && !sidecar.has_exited() {
+                    return sidecar;
+                }
+                assert!(Instant::now() < until, "it does not come up");
+                time::sleep(Duration::from_millis(20)).await;
+            }
+            let log = sidecar.log();
+            assert!(log.contains("in use"), "it does not start: {log}");
+        }
+        panic!("no ports are free");
+    }
+
+    async fn spawn(listen: &str, rest: &str, descriptors: u32) -> Sidecar {
         let [grpc, public, admin] = free_addresses().await;
         let directory = TempDir::new().unwrap();
         let config = directory.path().join("redrive.yaml");
@@ -75,19 +93,13 @@ impl Sidecar {
             .stderr(Stdio::from(log))
             .spawn()
             .unwrap();
-        let sidecar = Sidecar {
+        Sidecar {
             child,
             grpc,
             public,
             admin,
             directory,
-        };
-        let until = Instant::now() + PATIENCE;
-        while !sidecar.is_ready().await {
-            assert!(Instant::now() < until, "it does not come up");
-            time::sleep(Duration::from_millis(20)).await;
         }
-        sidecar
     }
 
     /// What a probe of the kubelet sees within its second.
