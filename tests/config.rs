@@ -10,6 +10,8 @@ mod accepted;
 mod budgets;
 #[path = "config/cli.rs"]
 mod cli;
+#[path = "config/engines.rs"]
+mod engines;
 #[path = "config/hostile.rs"]
 mod hostile;
 #[path = "config/later.rs"]

@@ -24,6 +24,8 @@ mod costs;
 mod deliveries;
 #[path = "recovery/effects.rs"]
 mod effects;
+#[path = "recovery/engines.rs"]
+mod engines;
 #[path = "recovery/ledger.rs"]
 mod ledger;
 #[path = "recovery/message.rs"]

@@ -8,12 +8,12 @@ use std::{
 
 use super::{
     Answer, Ask, Lease, Refusal, RefusalKind, Wait, Way,
-    engine::{Engine, News, micros},
+    engine::{Engine, News, Right, micros},
     words,
 };
 use crate::{
     config,
-    limits::{Asked, BudgetId, Choice, LeaseId, Line, Micros, Outlook, Ticket},
+    limits::{Asked, BudgetId, Choice, Line, Micros, Obstacle, Outlook, Refused, Ticket},
     proto::waiting,
 };
 
@@ -40,21 +40,21 @@ impl Asking {
     /// The next answer. Not called again after `Granted` or `Refused`.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
         match self.stage {
-            Stage::New => Poll::Ready(self.begin(cx)),
+            Stage::New => self.begin(cx),
             Stage::Waits(ticket) => self.wait(ticket, cx),
             Stage::Over => Poll::Pending,
         }
     }
 
-    fn begin(&mut self, cx: &Context<'_>) -> Answer {
+    fn begin(&mut self, cx: &Context<'_>) -> Poll<Answer> {
         self.stage = Stage::Over;
         let free = |way: &&Way| way.matched.budgets.is_empty();
         let ways = &self.ask.ways;
         if ways.is_empty() || ways.first().filter(free).is_some() {
-            return Answer::Granted {
+            return Poll::Ready(Answer::Granted {
                 credential: ways.first().map_or(0, |way| way.credential),
                 lease: Lease::none(),
-            };
+            });
         }
         let configured = self.engine.configured();
         let choices: Vec<_> = ways.iter().map(|way| choice(configured, way)).collect();
@@ -67,25 +67,37 @@ impl Asking {
             (asked, now)
         });
         match asked {
-            Asked::Granted { way, lease } => self.granted(way, lease),
+            Asked::Granted { way, lease } => {
+                Poll::Ready(self.granted(way, Right { lease, afar: None }))
+            }
             Asked::Waits { ticket, outlook } => {
                 self.stage = Stage::Waits(ticket);
-                Answer::Waiting(self.told(&outlook, now))
+                match outlook.obstacle {
+                    // Nobody knows yet whether it waits.
+                    Obstacle::EngineAsked => Poll::Pending,
+                    _ => Poll::Ready(Answer::Waiting(self.told(&outlook, now))),
+                }
             }
-            Asked::Never { budget, limit } => Answer::Refused(Refusal {
+            Asked::Refused(why) => Poll::Ready(Answer::Refused(self.refused(&why, now))),
+        }
+    }
+
+    fn refused(&self, why: &Refused, now: Micros) -> Refusal {
+        match why {
+            Refused::Never { budget, limit } => Refusal {
                 kind: RefusalKind::Never,
-                budget: self.name(budget),
-                limit: words::limit(&limit),
-                asked: words::measure(&limit).map_or(1, |measure| tokens.of(measure)),
+                budget: self.name(*budget),
+                limit: words::limit(limit),
+                asked: words::measure(limit).map_or(1, |measure| self.ask.tokens.of(measure)),
                 retry_after: None,
-            }),
-            Asked::QueueFull { budget, outlook } => Answer::Refused(Refusal {
+            },
+            Refused::QueueFull { budget, outlook } => Refusal {
                 kind: RefusalKind::QueueFull,
-                budget: self.name(budget),
-                limit: words::queue(configured.get(budget)),
+                budget: self.name(*budget),
+                limit: words::queue(self.engine.configured().get(*budget)),
                 asked: 1,
-                retry_after: from_now(&outlook, now),
-            }),
+                retry_after: from_now(outlook, now),
+            },
         }
     }
 
@@ -96,31 +108,35 @@ impl Asking {
         match news {
             None => Poll::Pending,
             Some(News::Told(outlook)) => Poll::Ready(Answer::Waiting(self.told(&outlook, now))),
-            Some(News::Granted { way, lease }) => {
+            Some(News::Granted { way, right }) => {
                 self.stage = Stage::Over;
-                Poll::Ready(self.granted(way, lease))
+                Poll::Ready(self.granted(way, right))
+            }
+            Some(News::Refused(why)) => {
+                self.stage = Stage::Over;
+                Poll::Ready(Answer::Refused(self.refused(&why, now)))
             }
         }
     }
 
-    fn granted(&self, way: usize, lease: LeaseId) -> Answer {
+    fn granted(&self, way: usize, right: Right) -> Answer {
         let way = self.ask.ways.get(way);
         let matched = way.map(|way| Arc::clone(&way.matched));
         let engine = Arc::clone(&self.engine);
         let matched = matched.unwrap_or_default();
         Answer::Granted {
             credential: way.map_or(0, |way| way.credential),
-            lease: Lease::of(engine, lease, matched, self.ask.tokens),
+            lease: Lease::of(engine, right, matched, self.ask.tokens),
         }
     }
 
     fn told(&self, outlook: &Outlook, now: Micros) -> Wait {
         let budget = self.engine.configured().get(outlook.budget);
         Wait {
-            reason: if outlook.obstacle.is_rest() {
-                waiting::Reason::Cooldown
-            } else {
-                waiting::Reason::Budget
+            reason: match outlook.obstacle {
+                obstacle if obstacle.is_rest() => waiting::Reason::Cooldown,
+                obstacle if obstacle.is_engine() => waiting::Reason::LimiterUnavailable,
+                _ => waiting::Reason::Budget,
             },
             budget: self.name(outlook.budget),
             limit: words::obstacle(&outlook.obstacle, budget),
@@ -136,7 +152,10 @@ impl Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         if let Stage::Waits(ticket) = self.stage {
-            let _waker = self.engine.with(|state, now| state.stand_up(now, ticket));
+            let (_waker, afar) = self.engine.with(|state, now| state.stand_up(now, ticket));
+            if let Some(lease) = afar {
+                self.engine.give_back_afar(lease);
+            }
         }
     }
 }

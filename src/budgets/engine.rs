@@ -1,23 +1,31 @@
 //! The local engine: one desk behind one lock, a seat for each who waits, and a keeper of time.
 //!
+//! Where budgets are shared, the desk says whom their engine is to be asked for: one task each, see `trial`.
+//!
 //! The lock is held for synchronous work only, and nobody is woken under it. The keeper is a task that lives
 //! while somebody waits: it sleeps until the desk wants to be looked at. A grant is handed to its waiter
 //! under the lock; a waiter that is dropped before it took the grant gives it back.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     task::Waker,
     time::Duration,
 };
 
 use tokio::sync::Notify;
 
-use super::{days::Days, pace::Paces};
+use super::{
+    courier::Courier,
+    days::Days,
+    pace::Paces,
+    shared::Id,
+    trial::{Afar, Trial},
+};
 use crate::{
     clock::Clock,
     config,
-    limits::{BudgetId, Desk, Event, LeaseId, Micros, Outlook, Ticket},
+    limits::{BudgetId, Desk, Event, LeaseId, Micros, Outlook, Refused, Said, Ticket},
     recovery::Time,
 };
 
@@ -27,6 +35,8 @@ pub(super) struct Engine {
     configured: Arc<[config::Budget]>,
     names: Box<[Arc<str>]>,
     state: Mutex<State>,
+    /// The engine of shared budgets, where there are any.
+    afar: OnceLock<Afar>,
     /// The keeper has to look at the time again.
     sooner: Notify,
 }
@@ -45,16 +55,44 @@ pub(super) struct State {
 struct Seat {
     waker: Option<Waker>,
     news: Option<News>,
+    /// What the engine granted it.
+    afar: Option<Id>,
 }
 
-/// News for one who waits. A grant is the last.
+/// News for one who waits. All but what is told are the last.
 pub(super) enum News {
-    Granted { way: usize, lease: LeaseId },
+    Granted { way: usize, right: Right },
     Told(Outlook),
+    Refused(Refused),
+}
+
+/// What is granted: a lease here, and the engine's where a budget is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Right {
+    pub(super) lease: LeaseId,
+    pub(super) afar: Option<Id>,
+}
+
+/// What is to be done without the lock.
+#[derive(Default)]
+struct Delivery {
+    woken: Vec<Waker>,
+    trials: Vec<Trial>,
+    /// Leases of the engine that nobody takes.
+    unclaimed: Vec<Id>,
 }
 
 impl Engine {
     pub(super) fn new(clock: Clock, configured: Arc<[config::Budget]>) -> Self {
+        Self::sharing(clock, configured, |desk| desk)
+    }
+
+    /// With a desk of which `share` tells what is shared.
+    pub(super) fn sharing(
+        clock: Clock,
+        configured: Arc<[config::Budget]>,
+        share: impl FnOnce(Desk<Paces>) -> Desk<Paces>,
+    ) -> Self {
         let budgets = configured
             .iter()
             .map(|budget| (budget.settings.clone(), budget.max_waiting));
@@ -62,7 +100,7 @@ impl Engine {
             .iter()
             .map(|budget| budget.settings.name.as_str().into());
         let state = State {
-            desk: Desk::new(budgets, Paces::new(&configured)),
+            desk: share(Desk::new(budgets, Paces::new(&configured))),
             days: Days::new(&configured),
             seats: BTreeMap::new(),
             keeper: None,
@@ -72,6 +110,7 @@ impl Engine {
             names: names.collect(),
             configured,
             state: Mutex::new(state),
+            afar: OnceLock::new(),
             sooner: Notify::new(),
         }
     }
@@ -80,13 +119,27 @@ impl Engine {
         &self.configured
     }
 
+    /// The engine of shared budgets, where there are any.
+    pub(super) fn afar(&self) -> Option<&Afar> {
+        self.afar.get()
+    }
+
+    /// What it is told by.
+    pub(super) fn courier(&self) -> Option<&Courier> {
+        self.afar.get().map(|afar| &afar.courier)
+    }
+
+    pub(super) fn share_by(&self, afar: Afar) {
+        let _ = self.afar.set(afar);
+    }
+
     pub(super) fn name(&self, budget: BudgetId) -> Option<&Arc<str>> {
         self.names.get(budget)
     }
 
     /// Does `work` under the lock, then wakes whom it concerns.
     pub(super) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut State, Micros) -> T) -> T {
-        let (result, woken, keeper) = {
+        let (result, delivery, keeper) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let now = micros(self.clock.now().since_origin());
             let State { desk, days, .. } = &mut *state;
@@ -94,11 +147,17 @@ impl Engine {
                 desk.turn(budget, day)
             });
             let result = work(&mut state, now);
-            let woken = state.deliver(now);
-            (result, woken, state.wants_keeper())
+            let delivery = state.deliver(now);
+            (result, delivery, state.wants_keeper())
         };
-        for waker in woken {
+        for waker in delivery.woken {
             waker.wake();
+        }
+        for trial in delivery.trials {
+            self.try_at_engine(trial);
+        }
+        for lease in delivery.unclaimed {
+            self.give_back_afar(lease);
         }
         match keeper {
             Keeper::Is => {}
@@ -149,24 +208,61 @@ enum Keeper {
 }
 
 impl State {
-    /// Puts the desk's events into the seats; whom to wake.
-    fn deliver(&mut self, now: Micros) -> Vec<Waker> {
-        let mut woken = Vec::new();
+    /// Puts the desk's events into the seats.
+    fn deliver(&mut self, now: Micros) -> Delivery {
+        let mut delivery = Delivery::default();
         while let Some(event) = self.desk.poll_event() {
             let (ticket, news) = match event {
-                Event::Granted { ticket, way, lease } => (ticket, News::Granted { way, lease }),
+                Event::Try {
+                    ticket,
+                    budgets,
+                    weights,
+                    send_within,
+                } => {
+                    delivery.trials.push(Trial {
+                        ticket,
+                        budgets,
+                        weights,
+                        send_within,
+                    });
+                    continue;
+                }
+                Event::Granted { ticket, way, lease } => {
+                    let seat = self.seats.get_mut(&ticket);
+                    let afar = seat.and_then(|seat| seat.afar.take());
+                    let right = Right { lease, afar };
+                    (ticket, News::Granted { way, right })
+                }
                 Event::Told { ticket, outlook } => (ticket, News::Told(outlook)),
+                Event::Refused { ticket, why } => (ticket, News::Refused(why)),
             };
             match (self.seats.get_mut(&ticket), news) {
                 (Some(seat), news) => {
                     seat.news = Some(news);
-                    woken.extend(seat.waker.take());
+                    delivery.woken.extend(seat.waker.take());
                 }
-                (None, News::Granted { lease, .. }) => self.desk.release(now, lease),
-                (None, News::Told(_)) => {}
+                (None, News::Granted { right, .. }) => {
+                    self.desk.release(now, right.lease);
+                    delivery.unclaimed.extend(right.afar);
+                }
+                (None, News::Told(_) | News::Refused(_)) => {}
             }
         }
-        woken
+        delivery
+    }
+
+    /// What the engine says to `ticket`, which asked with `lease`. `false` if that goes back.
+    pub(super) fn tried(&mut self, now: Micros, ticket: Ticket, lease: Id, said: Said) -> bool {
+        let Some(seat) = self.seats.get_mut(&ticket) else {
+            self.desk.withdraw(now, ticket);
+            return false;
+        };
+        seat.afar = (said == Said::Granted).then_some(lease);
+        let granted = self.desk.tried(now, ticket, said);
+        if !granted && let Some(seat) = self.seats.get_mut(&ticket) {
+            seat.afar = None;
+        }
+        granted
     }
 
     fn wants_keeper(&mut self) -> Keeper {
@@ -195,7 +291,7 @@ impl State {
     pub(super) fn sit(&mut self, ticket: Ticket, waker: &Waker) {
         let seat = Seat {
             waker: Some(waker.clone()),
-            news: None,
+            ..Seat::default()
         };
         self.seats.insert(ticket, seat);
     }
@@ -217,21 +313,27 @@ impl State {
             return (None, old);
         };
         let seat = match news {
-            News::Granted { .. } => self.seats.remove(&ticket),
+            News::Granted { .. } | News::Refused(_) => self.seats.remove(&ticket),
             News::Told(_) => None,
         };
         (Some(news), seat.and_then(|seat| seat.waker))
     }
 
-    /// `ticket` gives up; a grant that it did not take goes back. Its waker is to be dropped without the
-    /// lock.
-    pub(super) fn stand_up(&mut self, now: Micros, ticket: Ticket) -> Option<Waker> {
-        let seat = self.seats.remove(&ticket)?;
+    /// `ticket` gives up; a grant that it did not take goes back, at the engine without the lock. So is its
+    /// waker to be dropped.
+    pub(super) fn stand_up(&mut self, now: Micros, ticket: Ticket) -> (Option<Waker>, Option<Id>) {
+        let Some(seat) = self.seats.remove(&ticket) else {
+            return (None, None);
+        };
+        let mut afar = None;
         match seat.news {
-            Some(News::Granted { lease, .. }) => self.desk.release(now, lease),
+            Some(News::Granted { right, .. }) => {
+                self.desk.release(now, right.lease);
+                afar = right.afar;
+            }
             _ => self.desk.withdraw(now, ticket),
         }
-        seat.waker
+        (seat.waker, afar)
     }
 }
 
@@ -292,6 +394,7 @@ mod tests {
                 refund: Refund::All,
                 margin: 0,
             },
+            is_shared: false,
             selector: config::Selector::default(),
             zone: TimeZone::UTC,
             fairness: None,

@@ -1,13 +1,20 @@
 //! The right to make one send, seen from the driver and from the door.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use super::{
     Matched,
-    engine::{Engine, micros},
+    courier::{Courier, CutWatch},
+    engine::{Engine, Right, micros},
+    shared::Id,
 };
 use crate::{
-    limits::{BudgetId, LeaseId, Spent, Weights},
+    limits::{BudgetId, Spent, Weights},
     upstream::Permit,
 };
 
@@ -20,7 +27,9 @@ pub struct Lease {
 
 struct Held {
     engine: Arc<Engine>,
-    id: LeaseId,
+    right: Right,
+    /// Of the engine's lease, where a budget is shared.
+    cut: Option<CutWatch>,
     matched: Arc<Matched>,
     reserved: Weights,
 }
@@ -33,13 +42,16 @@ impl Lease {
 
     pub(super) fn of(
         engine: Arc<Engine>,
-        id: LeaseId,
+        right: Right,
         matched: Arc<Matched>,
         reserved: Weights,
     ) -> Self {
+        let courier = engine.courier();
+        let cut = right.afar.zip(courier).map(|(id, courier)| courier.cut(id));
         let held = Held {
             engine,
-            id,
+            right,
+            cut,
             matched,
             reserved,
         };
@@ -49,11 +61,30 @@ impl Lease {
     /// What the door asks before the first byte leaves; `None` where there is nothing to ask.
     pub fn permit(&self) -> Option<Box<dyn Permit>> {
         let held = self.held.as_ref()?;
-        let engine = Arc::clone(&held.engine);
         Some(Box::new(Pass {
-            engine,
-            id: held.id,
+            engine: Arc::clone(&held.engine),
+            right: held.right,
         }))
+    }
+
+    /// Ready once the send has to end, because the engine could not be told in time that it still runs:
+    /// then others may have its place. Pending for good where no engine has to be told, and as long as
+    /// nothing was sent: what is late by then does not leave.
+    pub fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let cut = self.held.as_mut().and_then(|held| held.cut.as_mut());
+        cut.map_or(Poll::Pending, |cut| cut.poll_cut(cx))
+    }
+
+    /// The name of the shared budget that it is a lease of, the first if there are several; empty for none.
+    pub fn shared_budget(&self) -> Arc<str> {
+        let held = self.held.as_ref();
+        let name = held.and_then(|held| {
+            let configured = held.engine.configured();
+            let mut all = held.matched.budgets.iter();
+            let shared = |id: &&BudgetId| configured.get(**id).is_some_and(|b| b.is_shared);
+            held.engine.name(*all.find(shared)?)
+        });
+        name.cloned().unwrap_or_default()
     }
 
     /// The send is over.
@@ -64,16 +95,19 @@ impl Lease {
         }
         let Some(held) = self.held.take() else { return };
         let actual = held.reserved.settled(spent);
-        let id = held.id;
+        let Right { lease, .. } = held.right;
         held.engine
-            .with(|state, now| state.desk.settle(now, id, actual));
+            .with(|state, now| state.desk.settle(now, lease, actual));
+        held.tell(|courier, id| courier.settle(id, actual));
     }
 
     /// The answer has begun: what waited for this probe may go.
     pub fn answered(&self) {
         if let Some(held) = &self.held {
-            let id = held.id;
-            held.engine.with(|state, now| state.desk.answered(now, id));
+            let Right { lease, .. } = held.right;
+            held.engine
+                .with(|state, now| state.desk.answered(now, lease));
+            held.tell(Courier::answered);
         }
     }
 
@@ -85,6 +119,9 @@ impl Lease {
                 let until = now.saturating_add(micros(wait));
                 state.desk.penalise(now, &budgets, until);
             });
+            if let Some(courier) = held.engine.courier() {
+                courier.penalise(&budgets, wait);
+            }
         }
     }
 
@@ -95,6 +132,9 @@ impl Lease {
                 let until = now.saturating_add(micros(wait));
                 state.desk.brake(&budgets, until);
             });
+            if let Some(courier) = held.engine.courier() {
+                courier.brake(&budgets, wait);
+            }
         }
     }
 
@@ -114,15 +154,26 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
-            let id = held.id;
-            held.engine.with(|state, now| state.desk.release(now, id));
+            let Right { lease, .. } = held.right;
+            held.engine
+                .with(|state, now| state.desk.release(now, lease));
+            held.tell(Courier::release);
+        }
+    }
+}
+
+impl Held {
+    /// Tells the engine of its lease, where a budget is shared.
+    fn tell(&self, what: impl FnOnce(&Courier, Id)) {
+        if let (Some(id), Some(courier)) = (self.right.afar, self.engine.courier()) {
+            what(courier, id);
         }
     }
 }
 
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held").field("id", &self.id).finish()
+        f.debug_struct("Held").field("right", &self.right).finish()
     }
 }
 
@@ -130,17 +181,26 @@ impl fmt::Debug for Held {
 /// was settled or dropped.
 pub struct Pass {
     engine: Arc<Engine>,
-    id: LeaseId,
+    right: Right,
 }
 
 impl Permit for Pass {
     fn leave(&mut self) -> bool {
-        let id = self.id;
-        self.engine.with(|state, now| state.desk.sent(now, id))
+        let Right { lease, afar } = self.right;
+        let may = self.engine.with(|state, now| state.desk.sent(now, lease));
+        let shared = afar.zip(self.engine.courier());
+        if !may || shared.is_none_or(|(id, courier)| courier.leave(id)) {
+            return may;
+        }
+        self.engine.with(|state, now| state.desk.stayed(now, lease));
+        false
     }
 
     fn stayed(&mut self) {
-        let id = self.id;
-        self.engine.with(|state, now| state.desk.stayed(now, id));
+        let Right { lease, afar } = self.right;
+        self.engine.with(|state, now| state.desk.stayed(now, lease));
+        if let Some((id, courier)) = afar.zip(self.engine.courier()) {
+            courier.stayed(id);
+        }
     }
 }

@@ -101,6 +101,7 @@ mod tests {
                 refund: Refund::All,
                 margin: 0,
             },
+            is_shared: false,
             selector,
             zone: TimeZone::UTC,
             fairness: None,

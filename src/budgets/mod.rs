@@ -5,6 +5,8 @@
 //! decided, [`crate::limits`] decides; here are the lock, the clock and the wake-ups.
 
 mod asking;
+#[allow(dead_code, reason = "its status is shown next")]
+mod courier;
 mod days;
 mod engine;
 mod lease;
@@ -12,6 +14,7 @@ mod matching;
 mod pace;
 pub mod shared;
 mod status;
+mod trial;
 mod words;
 
 use std::{sync::Arc, time::Duration};
@@ -19,7 +22,7 @@ use std::{sync::Arc, time::Duration};
 pub use asking::Asking;
 pub use lease::{Lease, Pass};
 pub use matching::{Matched, Occasion};
-pub use status::{BudgetStatus, LimitStatus};
+pub use status::{BudgetStatus, EngineStatus, FleetStatus, LimitStatus};
 
 use self::engine::Engine;
 use crate::{

@@ -3,13 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Budgets, words};
-use crate::limits::{Account, Counts, Limit};
+use crate::{
+    config::OnLoss,
+    limits::{Account, Counts, Limit},
+};
 
 /// How one budget stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetStatus {
     /// Its name.
     pub name: Arc<str>,
+    /// Whether it is counted for all pods together. The figures beside `fleet` are this pod's own.
+    pub is_shared: bool,
+    /// How it stands for all pods together, by the engine's last word; none of a local budget, and none
+    /// until the engine said anything.
+    pub fleet: Option<FleetStatus>,
     /// Each window, each cap of a day, and sends at a time where they are limited.
     pub limits: Vec<LimitStatus>,
     /// Sends that run, and leases that are not sent yet.
@@ -35,7 +43,60 @@ pub struct LimitStatus {
     pub limit: u64,
 }
 
+/// How a shared budget stands for all pods together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetStatus {
+    /// Each window, each cap of a day, and sends at a time where they are limited.
+    pub limits: Vec<LimitStatus>,
+    /// Sends that run, and leases that are not sent yet.
+    pub running: u64,
+    /// Sends that the engine remembers, where it said.
+    pub entries: Option<u64>,
+    /// How often a send took more tokens than were reserved, since the engine's memory began.
+    pub overruns: u64,
+    /// For how long nothing is granted yet, because the engine does not know what was sent before.
+    pub learning: Duration,
+    /// How long ago the engine said so.
+    pub age: Duration,
+}
+
+/// How the engine of shared budgets stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineStatus {
+    /// Why it is lost; none while it is there.
+    pub lost: Option<String>,
+    /// How long it has been there, or lost.
+    pub since: Duration,
+    /// `redis` or `valkey`; empty where it is not known.
+    pub server: String,
+    /// The server's version; empty where it is not known.
+    pub version: String,
+    /// How long its last answer took.
+    pub round_trip: Option<Duration>,
+    /// Whether what is granted now is within the limits of all pods together.
+    pub is_strict: bool,
+    /// What happens while it is lost.
+    pub on_loss: OnLoss,
+    /// Whether pods have told it different limits: the stricter of both count.
+    pub disagrees: bool,
+    /// What puts the limits at risk, in words.
+    pub warnings: Vec<String>,
+    /// Leases that this pod holds of it.
+    pub held: u64,
+    /// What it was not told yet of leases.
+    pub untold: u64,
+    /// How often it was lost so far.
+    pub losses: u64,
+    /// Sends that were cut so far, because their leases could not be renewed.
+    pub cut: u64,
+}
+
 impl Budgets {
+    /// How the engine of shared budgets stands; none where no budget is shared.
+    pub fn engine(&self) -> Option<EngineStatus> {
+        None
+    }
+
     /// How every budget stands, in the configuration's order.
     pub fn status(&self) -> Vec<BudgetStatus> {
         let configured = self.engine.configured();
@@ -59,6 +120,8 @@ impl Budgets {
                 let rests = state.desk.rests_until(id).filter(|until| *until > now);
                 BudgetStatus {
                     name: self.engine.name(id).cloned().unwrap_or_default(),
+                    is_shared: budget.is_shared,
+                    fleet: None,
                     limits: limits.collect(),
                     running,
                     waiting: (state.desk.waiting_for(id), budget.max_waiting),

@@ -43,7 +43,11 @@ pub(super) fn obstacle(obstacle: &Obstacle, budget: Option<&config::Budget>) -> 
             smoothing.requests,
             humantime::format_duration(smoothing.per)
         ),
-        (Obstacle::Pace, None) => "others are first".into(),
+        (Obstacle::Pace, None) | (Obstacle::Turn | Obstacle::EngineAsked, _) => {
+            "others are first".into()
+        }
+        (Obstacle::EngineLearns, _) => "its engine learns what was sent before".into(),
+        (Obstacle::EngineLost, _) => "its engine gives no answers".into(),
     }
 }
 

@@ -10,8 +10,8 @@ use clap::Args;
 
 use crate::{
     config::{
-        Admission, Budget, Config, Environment, LabelRate, Listen, Route, StreamRate, Target,
-        in_words,
+        Admission, Budget, Config, EnginePlace, Environment, LabelRate, Listen, OnLoss, Route,
+        SharedEngine, StreamRate, Target, in_words,
     },
     limits::{Measure, Refund},
     protocol::{Dialect, Protocol},
@@ -26,7 +26,7 @@ const REFUSED: u8 = 2;
 /// Check a configuration file.
 ///
 /// Reads the file as `redrive serve` would, and the secrets it refers to. If it can be used, prints the
-/// routes with their targets and the timers that are in force, and the budgets, and exits with 0. If not, prints
+/// routes with their targets and the timers that are in force, the budgets and their engine, and exits with 0. If not, prints
 /// everything that is wrong with it on standard error, one `FILE:LINE:COLUMN: key: message` a line, and
 /// exits with 2. Nothing is connected to, and no secret is ever printed.
 #[derive(Args, Clone, Debug)]
@@ -92,6 +92,12 @@ fn summary(config: &Config, out: &mut impl Write) -> io::Result<()> {
     }
     for budget in config.budgets.iter() {
         describe_budget(budget, out)?;
+    }
+    if let Some(engine) = &config.engine {
+        describe_engine(engine, out)?;
+    }
+    for warning in config.warnings() {
+        writeln!(out, "  note: {warning}")?;
     }
     Ok(())
 }
@@ -177,7 +183,12 @@ fn describe_budget(budget: &Budget, out: &mut impl Write) -> io::Result<()> {
         empty if empty.is_empty() => "everything".to_owned(),
         selector => selector,
     };
-    writeln!(out, "\nbudget {}: {selector}", settings.name)?;
+    let counted = if budget.is_shared {
+        ", counted for all pods together"
+    } else {
+        ""
+    };
+    writeln!(out, "\nbudget {}: {selector}{counted}", settings.name)?;
     for window in &settings.windows {
         let length = in_words(Duration::from_micros(window.window));
         writeln!(
@@ -217,6 +228,30 @@ fn describe_budget(budget: &Budget, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn describe_engine(engine: &SharedEngine, out: &mut impl Write) -> io::Result<()> {
+    let place = match &engine.place {
+        EnginePlace::One(url) => url.clone(),
+        EnginePlace::Cluster(urls) => format!("cluster of {}", urls.join(", ")),
+        EnginePlace::Sentinel { urls, master } => {
+            format!("{master}, as told by {}", urls.join(", "))
+        }
+    };
+    let user = engine.username.as_deref().unwrap_or("default");
+    let domain = &engine.domain;
+    writeln!(out, "\nengine redis: {place}, domain {domain}, user {user}")?;
+    let timeout = in_words(engine.timeout);
+    let share = &engine.local_share;
+    let lost = match engine.on_loss {
+        OnLoss::Closed => "nothing is sent".to_owned(),
+        OnLoss::LocalShare => format!(
+            "each of {} pods sends of each limit its part of {}, which the engine never grants",
+            share.max_pods, share.fraction
+        ),
+        OnLoss::Open => "each pod sends as if it were alone, which is not strict".to_owned(),
+    };
+    writeln!(out, "  answers within {timeout}; while it is lost, {lost}")
 }
 
 fn measure(measure: Measure) -> &'static str {

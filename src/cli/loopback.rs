@@ -1,5 +1,5 @@
-//! One HTTP request to our own listeners, for `redrive health` and `redrive drain`. It goes to the
-//! sidecar itself, never to a provider: nothing here costs money or needs an account.
+//! One HTTP request to our own listeners, for `redrive health`, `redrive drain` and `redrive
+//! budgets`. It goes to the sidecar itself, never to a provider: nothing here costs money or needs an account.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time};
 
-/// The longest answer that is read, in bytes.
-const MAX_ANSWER: usize = 64 << 10;
+/// The longest answer that is read, in bytes: the status of as many budgets and limits as there may be.
+const MAX_ANSWER: usize = 1 << 20;
 
 /// An answer of the sidecar.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! IO. The commands.
 
+pub mod budgets;
 pub mod check;
 pub mod demo;
 pub mod drain;
@@ -59,6 +60,7 @@ pub enum Command {
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
     Health(health::HealthArgs),
+    Budgets(budgets::BudgetsArgs),
     Drain(drain::DrainArgs),
 }
 
@@ -72,6 +74,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => written(check::run(&args, &Process, &mut stdout(), &mut stderr())),
         Command::Schema(args) => written(schema::run(&args, &mut stdout())),
         Command::Health(args) => health::run(args).await,
+        Command::Budgets(args) => budgets::run(args).await,
         Command::Drain(args) => drain::run(args).await,
     }
 }

@@ -53,6 +53,9 @@ pub async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let rust_log = std::env::var("RUST_LOG").ok();
     log::install(&config.telemetry, rust_log.as_deref())?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     let targets = config.routes.values().flat_map(|route| &route.targets);
     let telemetry = Telemetry::new(&config.telemetry, targets.map(|target| target.name.clone()))?;
     let grpc = bind("listen.grpc", config.listen.grpc).await?;
@@ -61,7 +64,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn std::error::Error + Send + 
     let gauges = telemetry.gauges().clone();
     let door = Arc::new(Door::counting(gauges.provider_connections.shared()));
     let config = Arc::new(config);
-    let server = Server::new(Arc::clone(&config), door, Clock::start(), telemetry.clone());
+    let server = Server::new(Arc::clone(&config), door, Clock::start(), telemetry.clone())?;
     let server = Arc::new(server);
 
     let drain = CancellationToken::new();

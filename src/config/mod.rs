@@ -18,6 +18,7 @@ mod reader;
 mod resolve;
 mod tree;
 mod value;
+mod warnings;
 
 use std::path::Path;
 

@@ -1,5 +1,7 @@
 //! The configuration, resolved: every name looked up, every default filled in, every secret read.
 
+mod engine;
+
 use std::{
     collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration,
 };
@@ -8,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::tz::TimeZone;
 use secrecy::SecretString;
 
+pub use self::engine::{EnginePlace, LocalShare, OnLoss, SharedEngine};
 use crate::{
     limits::Settings,
     protocol::{Dialect, Protocol, Terminal},
@@ -24,6 +27,8 @@ pub struct Config {
     pub routes: BTreeMap<String, Arc<Route>>,
     /// Rate limits shared by generations, in the file's order: the order names them.
     pub budgets: Arc<[Budget]>,
+    /// Where the shared ones among them are counted; some if any is shared.
+    pub engine: Option<SharedEngine>,
     /// How much of the traffic to a provider may be retries.
     pub retry_budget: RetryBudgetSettings,
     /// Traces, metrics and logs.
@@ -169,6 +174,8 @@ pub struct Target {
 pub struct Budget {
     /// What it allows.
     pub settings: Settings,
+    /// Whether it is counted by [`Config::engine`], for all pods together, instead of in this process.
+    pub is_shared: bool,
     /// Which attempts take part of it.
     pub selector: Selector,
     /// Where its calendar days begin.

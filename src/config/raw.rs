@@ -4,6 +4,7 @@
 //! and the JSON Schema both derive from them, and their doc comments are the schema's descriptions.
 
 mod budget;
+mod engine;
 mod listen;
 mod provider;
 mod route;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
     budget::{Budget, Daily, Engine, Fairness, Refund, Smoothing, Window},
+    engine::{Engines, Redis, Sentinel},
     listen::{Admission, Listen},
     provider::{Continue, Credential, Http2, Protocol, Provider, Proxy, Resume, Terminal},
     route::{Preset, Profile, Recovery, Replay, Route, Target, Timers},
@@ -46,8 +48,8 @@ pub(super) struct File {
     /// Rate limits shared by generations, at most 64.
     #[schemars(length(max = 64))]
     pub(super) budgets: Vec<Budget>,
-    /// Engines of shared budgets. Not available in this version: may only be empty.
-    pub(super) engines: Option<Later>,
+    /// Engines of shared budgets.
+    pub(super) engines: Engines,
     /// How much of the traffic may be retries, so that an outage is not amplified.
     pub(super) retry_budget: RetryBudget,
     /// Traces, metrics and logs.

@@ -2,6 +2,7 @@
 //! cannot tell is checked.
 
 mod budget;
+mod engine;
 mod listen;
 mod provider;
 mod refund;
@@ -64,12 +65,19 @@ impl<'a> Resolver<'a> {
         let names = Names::of(self.tree, &file);
         let providers = self.providers(&root.key("providers"), file.providers);
         let routes = self.routes(&root.key("routes"), file.routes, &providers);
+        let engines = root.key("engines");
+        // One that was refused is one all the same.
+        let has_engine = file.engines.redis.is_some() || self.errors.any_within(&engines);
+        let engine = file.engines.redis;
+        let engine = engine.and_then(|raw| self.engine(&engines.key("redis"), raw));
+        self.check_engines(&root.key("budgets"), &file.budgets, has_engine);
         let budgets = self.budgets(&root.key("budgets"), file.budgets, &names, &routes);
         let telemetry = self.telemetry(&root.key("telemetry"), file.telemetry);
         Some(Config {
             listen: listen?,
             routes,
             budgets: budgets.into(),
+            engine,
             retry_budget: RetryBudgetSettings {
                 ratio: file.retry_budget.ratio.0,
                 floor: file.retry_budget.floor.u32(),

@@ -74,6 +74,12 @@ impl Limits {
         }
     }
 
+    /// One more budget, of which nothing has been taken.
+    pub(super) fn add(&mut self, settings: Settings) -> BudgetId {
+        self.budgets.push(Budget::new(settings, MOST_ENTRIES));
+        self.budgets.len() - 1
+    }
+
     /// Leases end after `life` unless they are renewed, but none while it may still be sent.
     #[must_use]
     pub fn with_life(self, life: Micros) -> Self {

@@ -123,6 +123,16 @@ impl Limits {
         }
     }
 
+    /// An unsent lease was not granted after all.
+    pub(super) fn undo(&mut self, now: Micros, id: LeaseId) {
+        let now = self.clock(now);
+        if self.leases.get(&id).is_some_and(|lease| !lease.sent) {
+            self.give_back(now, id, Unsent::Returned);
+            self.account.returned -= 1;
+            self.account.granted -= 1;
+        }
+    }
+
     /// The send of a lease is over and took `actual`. What was never told as sent is settled as sent now.
     pub fn settle(&mut self, now: Micros, id: LeaseId, actual: Weights) {
         let now = self.clock(now);

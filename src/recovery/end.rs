@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     proto::{Failed, StoppedBy},
-    verdict::{Class, Failure, Origin, Stage},
+    verdict::{Class, Denied, Failure, Origin, Stage},
 };
 
 impl Generation {
@@ -41,6 +41,10 @@ impl Generation {
 
     /// The deadline came between attempts: the last verdict stands, if there is one.
     pub(super) fn stop_at_deadline(&mut self, now: Time, commons: &impl Access) {
+        if let Some(away) = self.engine_away() {
+            let failure = self.last_failure().unwrap_or(away);
+            return self.stop(now, failure, StoppedBy::Limiter, commons);
+        }
         let failure = self.last_failure().unwrap_or_else(|| {
             let message = match self.held_back() {
                 Some(denied) => format!(
@@ -52,6 +56,30 @@ impl Generation {
             ours(Class::Deadline, message)
         });
         self.stop(now, failure, StoppedBy::Deadline, commons);
+    }
+
+    /// The caller's own deadline came. It is the verdict, whatever an attempt failed with; but nothing was
+    /// decided while an engine was away and no attempt was made.
+    pub(super) fn stop_at_callers_deadline(&mut self, now: Time, commons: &impl Access) {
+        match self.engine_away().filter(|_| self.attempts == 0) {
+            Some(away) => self.stop(now, away, StoppedBy::Limiter, commons),
+            None => {
+                let failure = ours(Class::Deadline, "the caller's deadline has come");
+                self.stop(now, failure, StoppedBy::Deadline, commons);
+            }
+        }
+    }
+
+    /// That a deadline has come, where the last that was waited for was the engine of a budget.
+    fn engine_away(&self) -> Option<Failure> {
+        let denied = self.held_back_by_engine()?;
+        let Denied { budget, limit } = denied;
+        let message = format!(
+            "the deadline passed before the engine of budget {budget} granted anything ({limit})"
+        );
+        let mut failure = ours(Class::LimiterUnavailable, message);
+        failure.denied = Some(Box::new(denied.clone()));
+        Some(failure)
     }
 
     /// The verdict of the newest attempt that failed.

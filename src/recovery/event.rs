@@ -87,7 +87,8 @@ pub enum Upstream<'a> {
     Decoded(protocol::Event<'a>),
     /// The body ended as its framing says.
     End,
-    /// The exchange failed, or its response was an error.
+    /// The exchange failed, or its response was an error; or its lease was cut, which is a failure of our
+    /// own that names the budget.
     Failed(Failure),
 }
 
@@ -155,7 +156,8 @@ pub enum Takes {
 /// What stands between a generation and its next attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// `CONNECTION` for a slot; `BUDGET` or `COOLDOWN` for a budget.
+    /// `CONNECTION` for a slot; `BUDGET`, `COOLDOWN` or `LIMITER_UNAVAILABLE` for a budget: it has no room,
+    /// it rests, its engine grants nothing.
     pub reason: waiting::Reason,
     /// The budget, where it is one.
     pub denied: Option<Denied>,

@@ -267,8 +267,7 @@ impl Generation {
             return;
         }
         if passed(self.caller_deadline) {
-            let failure = ours(Class::Deadline, "the caller's deadline has come");
-            return self.stop(now, failure, StoppedBy::Deadline, commons);
+            return self.stop_at_callers_deadline(now, commons);
         }
         if passed(self.detached_until) {
             let failure = ours(Class::Cancelled, "nobody attached within detach_grace");

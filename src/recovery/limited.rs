@@ -2,7 +2,9 @@
 //!
 //! A reservation asks for a slot and a lease with every credential that may be used. A budget without
 //! room is waited for if that can be over before nothing is admitted any more. If it cannot, nothing is
-//! waited for: another target is taken, or the generation ends and says when to come back.
+//! waited for: another target is taken, or the generation ends and says when to come back. A budget whose
+//! engine grants nothing, because it does not answer or has yet to learn what was sent, is no other; only
+//! the class says which it was.
 
 use super::{
     Time,
@@ -113,7 +115,7 @@ impl Generation {
             *held = Some(Box::new(Held { wait, until }));
         }
         let source = match wait.reason {
-            Reason::Budget => Some(WaitSource::Budget),
+            Reason::Budget | Reason::LimiterUnavailable => Some(WaitSource::Budget),
             Reason::Cooldown => Some(WaitSource::Provider),
             _ => None,
         };
@@ -122,7 +124,7 @@ impl Generation {
         if let (Some(denied), Some(until)) = (&wait.denied, until)
             && until >= ends
         {
-            let failure = no_room(denied, wait.expected);
+            let failure = no_room(wait.reason, denied, wait.expected);
             return self.denied(now, failure, Some(until), commons);
         }
         if changed {
@@ -187,22 +189,38 @@ impl Generation {
 
     /// The budget that a lease is waited for of.
     pub(super) fn held_back(&self) -> Option<&Denied> {
+        self.held().and_then(|held| held.wait.denied.as_ref())
+    }
+
+    /// The same, where it is the budget's engine that grants nothing.
+    pub(super) fn held_back_by_engine(&self) -> Option<&Denied> {
+        let held = self.held()?;
+        let is_engine = held.wait.reason == Reason::LimiterUnavailable;
+        held.wait.denied.as_ref().filter(|_| is_engine)
+    }
+
+    fn held(&self) -> Option<&Held> {
         match &self.state {
-            State::Reserving {
-                held: Some(held), ..
-            } => held.wait.denied.as_ref(),
+            State::Reserving { held, .. } => held.as_deref(),
             _ => None,
         }
     }
 
     /// Which budget held back the attempt that did not come, and when it has room, where that was why.
     pub(super) fn tell_denial(&self, now: Time, by: StoppedBy, verdict: &mut proto::Verdict) {
-        let (denied, wait) = match by {
-            StoppedBy::Limiter => match self.soonest_denial(now) {
+        // The verdict itself is a budget's.
+        if !verdict.budget.is_empty() {
+            return;
+        }
+        let (denied, wait) = match (by, self.held_back_by_engine()) {
+            (StoppedBy::Limiter, Some(engine)) if now >= self.admission_ends() => {
+                (Some(engine.clone()), None)
+            }
+            (StoppedBy::Limiter, _) => match self.soonest_denial(now) {
                 Some(failure) => (failure.denied.map(|denied| *denied), failure.wait),
                 None => return,
             },
-            StoppedBy::Deadline => (self.held_back().cloned(), None),
+            (StoppedBy::Deadline, _) => (self.held_back().cloned(), None),
             _ => return,
         };
         let Some(denied) = denied else { return };
@@ -257,12 +275,14 @@ impl Held {
     }
 }
 
-fn no_room(denied: &Denied, expected: Option<Duration>) -> Failure {
-    let message = format!(
-        "budget {} has no room before the deadline ({})",
-        denied.budget, denied.limit
-    );
-    let mut failure = Failure::new(Class::RateLimited, Origin::Us, Stage::Admission, message);
+fn no_room(reason: Reason, denied: &Denied, expected: Option<Duration>) -> Failure {
+    let Denied { budget, limit } = denied;
+    let (class, has) = match reason {
+        Reason::LimiterUnavailable => (Class::LimiterUnavailable, "grants nothing"),
+        _ => (Class::RateLimited, "has no room"),
+    };
+    let message = format!("budget {budget} {has} before the deadline ({limit})");
+    let mut failure = Failure::new(class, Origin::Us, Stage::Admission, message);
     failure.wait = expected;
     failure.denied = Some(Box::new(denied.clone()));
     failure

@@ -110,7 +110,11 @@ impl Generation {
         self.share_deadline(commons);
         let policy = self.params.policy.clone();
         if placement(failure, &policy) == Placement::Nowhere {
-            return Err(StoppedBy::NotRetryable);
+            // A lease that was cut is the only failure of an attempt that a budget stands behind.
+            return Err(match failure.denied {
+                Some(_) => StoppedBy::Limiter,
+                None => StoppedBy::NotRetryable,
+            });
         }
         let mut pick = commons.with(|commons| self.itinerary.next(now, failure, &policy, commons));
         if let Pick::Later { hold, .. } = pick

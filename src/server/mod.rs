@@ -9,7 +9,7 @@ mod connections;
 mod deadline;
 mod http;
 mod options;
-mod overview;
+pub mod overview;
 mod paced;
 pub mod public;
 mod readiness;
@@ -33,7 +33,7 @@ pub use rpc::Rpc;
 pub use service::{Grpc, Service};
 
 use crate::{
-    budgets::Budgets,
+    budgets::{Budgets, shared::BadOptions},
     clock::Clock,
     config::Config,
     limits::tokens,
@@ -68,14 +68,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that takes no RPCs yet.
+    /// A server that takes no RPCs yet. Where budgets are shared, to be called inside a runtime.
+    ///
+    /// # Errors
+    /// What the configuration says of the engine of shared budgets cannot be. Whether it is there is not
+    /// looked at.
     pub fn new(
         config: Arc<Config>,
         upstream: Arc<dyn Upstream>,
         clock: Clock,
         telemetry: Telemetry,
-    ) -> Self {
-        let budgets = Budgets::new(clock, Arc::clone(&config.budgets));
+    ) -> Result<Self, BadOptions> {
+        let budgets = Budgets::of(clock, &config)?;
         if !config.budgets.is_empty() {
             let budgets = budgets.clone();
             telemetry.observe_budgets(move || overview::readings(&budgets));
@@ -97,11 +101,11 @@ impl Server {
             environment,
             registry: Arc::new(registry),
         };
-        Self {
+        Ok(Self {
             service: Arc::new(service),
             readiness: Readiness::new(),
             hurried: CancellationToken::new(),
-        }
+        })
     }
 
     /// Serves gRPC on `incoming`. `drain` begins the drain: no new generations, and what runs has the

@@ -6,6 +6,7 @@
 //! across an await.
 
 mod contain;
+mod cut;
 mod driver;
 mod environment;
 mod estimate;

@@ -30,6 +30,7 @@ pub fn budget(name: &str) -> Budget {
             refund: Refund::All,
             margin: 0,
         },
+        is_shared: false,
         selector: Selector {
             provider: Some("openai".into()),
             ..Selector::default()

@@ -165,7 +165,7 @@ async fn serve(yaml: &str) -> (SocketAddr, Kind) {
     let connections = telemetry.gauges().grpc_connections.clone();
     let incoming = server::incoming(listener, (&config.listen).into(), connections);
     let door = Arc::new(Door::new());
-    let server = Server::new(Arc::new(config), door, Clock::start(), telemetry.clone());
+    let server = Server::new(Arc::new(config), door, Clock::start(), telemetry.clone()).unwrap();
     let drain = CancellationToken::new();
     let stop = drain.clone();
     let serving = tokio::spawn(async move { server.serve(incoming, stop.clone(), stop).await });

@@ -102,6 +102,7 @@ budgets:
     output_tokens: [{limit: 40000, window: 60s}]
     concurrent: 64
     daily: {requests: 100000}
+engines: {redis: {url: 'rediss://valkey:6379'}}
 ";
     let example = parse(EXAMPLE).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(

@@ -165,3 +165,24 @@ fn the_arguments_of_check_are_a_file_and_a_switch() {
     assert!(args.no_secrets);
     assert!(command.try_get_matches_from(["check"]).is_err());
 }
+
+#[test]
+fn check_tells_the_engine_and_its_warnings() {
+    let budgets = "budgets: [{name: main, match: {}, engine: redis, concurrent: 5}]\n";
+    let lines = |engine: &str| {
+        let text = minimal_and(&format!("engines: {{redis: {{{engine}}}}}\n{budgets}"));
+        let (code, out, err) = check(&text, false, environment().variable("P", "hunter2"));
+        assert_eq!((code, err.as_str()), (0, ""));
+        out.split_once("\nbudget ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        lines("url: 'rediss://valkey:6379', username: redrive, password: {env: P}"),
+        "\
+main: everything, counted for all pods together
+  5 at a time
+
+engine redis: rediss://valkey:6379, domain default, user redrive
+  answers within 100ms; while it is lost, nothing is sent
+"
+    );
+}

@@ -18,10 +18,6 @@ routes:
     gate: {preset: agent}
   other:
     targets: [{provider: b, model: m}]
-budgets:
-  - {name: shared, match: {}, engine: redis, concurrent: 64}
-engines:
-  redis: {url: 'rediss://valkey:6379'}
 telemetry:
   metrics: {otlp: 'http://collector:4317'}
   propagate_to_provider: true
@@ -35,12 +31,10 @@ redrive.yaml:3:8: listen.tls: not available in this version
 redrive.yaml:4:10: listen.token: not available in this version
 redrive.yaml:6:51: providers.a.protocol: `bedrock_converse` is not available in this version
 redrive.yaml:11:20: routes.default.gate.preset: `agent` is not available in this version
-redrive.yaml:15:39: budgets[0].engine: `redis` is not available in this version
-redrive.yaml:17:3: engines: not available in this version
-redrive.yaml:19:19: telemetry.metrics.otlp: not available in this version
-redrive.yaml:20:26: telemetry.propagate_to_provider: `true` is not available in this version
-redrive.yaml:21:20: telemetry.capture_content: `true` is not available in this version
-redrive.yaml:22:11: telemetry.prices: not available in this version"
+redrive.yaml:15:19: telemetry.metrics.otlp: not available in this version
+redrive.yaml:16:26: telemetry.propagate_to_provider: `true` is not available in this version
+redrive.yaml:17:20: telemetry.capture_content: `true` is not available in this version
+redrive.yaml:18:11: telemetry.prices: not available in this version"
     );
 }
 

@@ -35,7 +35,8 @@ const CONTRACT: &str = "
     budgets[].input_tokens[].limit budgets[].input_tokens[].window
     budgets[].output_tokens[].limit budgets[].output_tokens[].window
     budgets[].concurrent budgets[].daily.requests budgets[].daily.zone budgets[].refund
-    engines
+    engines.redis.url engines.redis.username engines.redis.password engines.redis.on_loss
+    engines.redis.timeout
     retry_budget.ratio retry_budget.floor retry_budget.per
     telemetry.traces.otlp telemetry.traces.sample telemetry.metrics.prometheus
     telemetry.metrics.otlp telemetry.logs.format telemetry.logs.level
@@ -52,6 +53,9 @@ const ADDED: &str = "
     budgets[].max_waiting budgets[].bytes_per_token budgets[].fairness.label
     budgets[].fairness.weights.* budgets[].fairness.default_weight budgets[].smoothing.requests
     budgets[].smoothing.per budgets[].smoothing.burst
+    engines.redis.cluster[] engines.redis.sentinel.master engines.redis.sentinel.urls[]
+    engines.redis.ca engines.redis.domain engines.redis.local_share.fraction
+    engines.redis.local_share.max_pods
     listen.reflection providers.*.resume providers.*.tls.ca providers.*.proxy.url providers.*.proxy.no_proxy[]";
 
 fn known() -> BTreeSet<String> {
@@ -208,11 +212,11 @@ fn the_defaults_in_the_schema_are_those_in_force() {
 #[test]
 fn the_schema_leaves_out_what_is_not_available() {
     let schema = redrive::config::schema().to_string();
-    for later in ["bedrock_converse", "agent", "redis"] {
+    for later in ["bedrock_converse", "agent"] {
         assert!(!schema.contains(&format!("\"const\":{later:?}")), "{later}");
         assert!(!schema.contains(&format!("[{later:?}")), "{later}");
     }
-    for built in ["openai_chat", "anthropic_messages", "sglang"] {
+    for built in ["openai_chat", "anthropic_messages", "sglang", "redis"] {
         assert!(schema.contains(&format!("\"const\":{built:?}")), "{built}");
     }
 }

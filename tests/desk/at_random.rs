@@ -25,7 +25,18 @@ enum Op {
     Settle(usize, u64),
     Penalise(BudgetId, Micros),
     Brake(BudgetId, Micros),
+    /// The engine answers one who tries: granted, lost, or denied by a budget for so long.
+    Answer(usize, Engine),
+    Freed(BudgetId),
+    Lost(bool),
     Pass(Micros),
+}
+
+#[derive(Clone, Debug)]
+enum Engine {
+    Granted,
+    Lost,
+    Denied(usize, Option<Micros>),
 }
 
 /// One who waits, as the account has it.
@@ -40,14 +51,22 @@ struct World {
     desk: Desk<()>,
     now: Micros,
     waiting: BTreeMap<Ticket, Waiting>,
+    /// Those of them for whom the engine is being asked, and for what.
+    tries: BTreeMap<Ticket, Vec<BudgetId>>,
+    shared: Vec<BudgetId>,
     held: Vec<LeaseId>,
     granted: u64,
 }
 
 impl World {
-    fn new(settings: Vec<Settings>) -> Self {
+    fn new(settings: Vec<Settings>, shared: Vec<BudgetId>, on_loss: OnLoss) -> Self {
+        let own = |id: &BudgetId| {
+            let share = settings[*id].carve_out(0.5, 2).1;
+            (*id, (on_loss == OnLoss::LocalShare).then_some(share))
+        };
+        let shares: Vec<_> = shared.iter().map(own).collect();
         let budgets = settings.into_iter().map(|settings| (settings, MAX_WAITING));
-        let mut desk = Desk::new(budgets, ());
+        let mut desk = Desk::new(budgets, ()).with_engine(on_loss, shares);
         for budget in 0..BUDGETS {
             desk.turn(budget, far());
         }
@@ -55,6 +74,8 @@ impl World {
             desk,
             now: 1,
             waiting: BTreeMap::new(),
+            tries: BTreeMap::new(),
+            shared,
             held: Vec::new(),
             granted: 0,
         }
@@ -67,6 +88,7 @@ impl World {
             Op::Withdraw(n) => {
                 if let Some(ticket) = nth(&self.waiting.keys().copied().collect::<Vec<_>>(), n) {
                     self.waiting.remove(&ticket);
+                    self.tries.remove(&ticket);
                     self.desk.withdraw(now, ticket);
                 }
             }
@@ -89,9 +111,37 @@ impl World {
             }
             Op::Penalise(budget, length) => self.desk.penalise(now, &[budget], now + length),
             Op::Brake(budget, length) => self.desk.brake(&[budget], now + length),
+            Op::Answer(n, engine) => {
+                let all: Vec<_> = self.tries.keys().copied().collect();
+                if let Some(ticket) = nth(&all, n) {
+                    self.answer(ticket, engine);
+                }
+            }
+            Op::Freed(budget) => self.desk.freed(now, &[budget]),
+            Op::Lost(true) => self.desk.engine_lost(now),
+            Op::Lost(false) => self.desk.engine_up(now),
             Op::Pass(length) => self.pass(length)?,
         }
         self.take_events()
+    }
+
+    fn answer(&mut self, ticket: Ticket, engine: Engine) {
+        let asked = self.tries.remove(&ticket).unwrap();
+        let shared: Vec<_> = asked
+            .into_iter()
+            .filter(|b| self.shared.contains(b))
+            .collect();
+        let said = match engine {
+            Engine::Granted => Said::Granted,
+            Engine::Lost => Said::Lost,
+            Engine::Denied(n, wait) => Said::Denied {
+                budget: nth(&shared, n).unwrap(),
+                obstacle: Obstacle::Limit(Limit::Concurrent(1)),
+                until: wait.map(|wait| self.now + wait),
+            },
+        };
+        let granted = self.desk.tried(self.now, ticket, said);
+        assert_eq!(granted, said == Said::Granted);
     }
 
     fn ask(&mut self, sets: Vec<Vec<BudgetId>>, flow: usize, weights: Weights) {
@@ -112,7 +162,7 @@ impl World {
                 };
                 self.waiting.insert(ticket, waiting);
             }
-            Asked::Never { .. } | Asked::QueueFull { .. } => {}
+            Asked::Refused(_) => {}
         }
     }
 
@@ -133,6 +183,7 @@ impl World {
             match event {
                 Event::Granted { ticket, way, lease } => {
                     let known = self.waiting.remove(&ticket);
+                    prop_assert!(!self.tries.contains_key(&ticket));
                     prop_assert!(known.is_some(), "granted to nobody who waits");
                     let known = known.unwrap();
                     prop_assert!(way < known.sets.len());
@@ -147,6 +198,18 @@ impl World {
                     self.held.push(lease);
                 }
                 Event::Told { ticket, .. } => prop_assert!(self.waiting.contains_key(&ticket)),
+                Event::Try {
+                    ticket, budgets, ..
+                } => {
+                    prop_assert!(self.waiting.contains_key(&ticket));
+                    for other in self.tries.values() {
+                        // One question at a time for each shared budget.
+                        let mut both = other.iter().filter(|b| budgets.contains(b));
+                        prop_assert!(!both.any(|b| self.shared.contains(b)));
+                    }
+                    prop_assert!(self.tries.insert(ticket, budgets.to_vec()).is_none());
+                }
+                Event::Refused { .. } => prop_assert!(false, "there is room"),
             }
         }
         self.check()
@@ -169,7 +232,7 @@ impl World {
             }
         }
         let account = self.desk.limits().account();
-        prop_assert_eq!(account.granted, self.granted);
+        prop_assert_eq!(account.granted, self.granted + self.tries.len() as u64);
         Ok(())
     }
 
@@ -188,6 +251,18 @@ impl World {
                         other.sets.iter().any(|set| set.contains(budget)) && denies(other, *budget)
                     })
                 });
+                if set.iter().any(|budget| self.shared.contains(budget)) {
+                    // The engine has a word there.
+                    continue;
+                }
+                // One who tries holds what it may be granted of, and stands first on its other ways.
+                let held = held
+                    || set.iter().any(|budget| {
+                        let tries = self.tries.keys().filter_map(|t| self.waiting.get(t));
+                        tries
+                            .into_iter()
+                            .any(|t| t.sets.iter().flatten().any(|b| b == budget))
+                    });
                 let never = never(&self.desk, set, waiting.weights);
                 prop_assert!(held || never, "{ticket} of {set:?}");
             }
@@ -197,13 +272,18 @@ impl World {
 
     /// Everything ends, and time passes until nobody waits.
     fn end(&mut self) -> Result<(), TestCaseError> {
+        self.desk.engine_up(self.now);
         for _ in 0..10_000 {
+            while let Some(ticket) = self.tries.keys().next().copied() {
+                self.answer(ticket, Engine::Granted);
+                self.take_events()?;
+            }
             for lease in std::mem::take(&mut self.held) {
                 self.desk.sent(self.now, lease);
                 self.desk.settle(self.now, lease, Weights::default());
                 self.take_events()?;
             }
-            if self.held.is_empty() {
+            if self.held.is_empty() && self.tries.is_empty() {
                 let Some(at) = self.desk.next_look() else {
                     break;
                 };
@@ -272,9 +352,21 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => (0_usize..64, 0_u64..8).prop_map(|(n, tokens)| Op::Settle(n, tokens)),
         1 => (0..BUDGETS, 0_u64..500).prop_map(|(budget, length)| Op::Penalise(budget, length)),
         1 => (0..BUDGETS, 0_u64..500).prop_map(|(budget, length)| Op::Brake(budget, length)),
+        8 => (0_usize..64, engine()).prop_map(|(n, engine)| Op::Answer(n, engine)),
+        1 => (0..BUDGETS).prop_map(Op::Freed),
+        1 => any::<bool>().prop_map(Op::Lost),
         4 => (0_u64..300).prop_map(Op::Pass),
     ];
     vec(op, 1..150)
+}
+
+fn engine() -> impl Strategy<Value = Engine> {
+    let denied = (0_usize..8, prop::option::of(0_u64..500));
+    prop_oneof![
+        3 => Just(Engine::Granted),
+        1 => Just(Engine::Lost),
+        2 => denied.prop_map(|(n, wait)| Engine::Denied(n, wait)),
+    ]
 }
 
 proptest! {
@@ -283,9 +375,14 @@ proptest! {
     #[test]
     fn nobody_is_lost_nobody_is_passed_over_and_nothing_is_left_behind(
         settings in vec(settings(), BUDGETS),
+        shared in prop_oneof![
+            Just(Vec::new()),
+            prop::sample::subsequence(vec![0_usize, 1, 2, 3], 1..=4),
+        ],
+        on_loss in select(vec![OnLoss::Closed, OnLoss::LocalShare, OnLoss::Open]),
         ops in ops(),
     ) {
-        let mut world = World::new(settings);
+        let mut world = World::new(settings, shared, on_loss);
         for op in ops {
             world.play(op)?;
             world.pass(0)?;

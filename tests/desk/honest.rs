@@ -37,6 +37,7 @@ fn play(settings: Vec<Settings>, asks: Vec<Ask>) -> Result<(), TestCaseError> {
                     let (_, all) = told.entry(ticket).or_default();
                     all.extend(outlook.expected.map(|expected| (now, expected)));
                 }
+                other => prop_assert!(false, "{other:?}"),
             }
         }
         let look = desk.next_look();

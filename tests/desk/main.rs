@@ -7,6 +7,7 @@ mod at_random;
 mod fair;
 mod held;
 mod honest;
+mod shared;
 mod support;
 mod told;
 mod ways;

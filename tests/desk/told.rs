@@ -158,6 +158,7 @@ fn who_has_waited_longer_than_expected_is_told_anew_and_not_for_every_grant() {
                     count += 1;
                 }
                 Event::Told { .. } => {}
+                other => panic!("{other:?}"),
             }
         }
     }

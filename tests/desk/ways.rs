@@ -68,7 +68,7 @@ fn what_never_fits_is_refused_by_name_unless_another_way_fits() {
     let limit = Limit::Window(small.windows[0]);
     assert_eq!(
         desk.ask(0, &[plain(&[0])], input(11), WITHIN),
-        Asked::Never { budget: 0, limit }
+        Asked::Refused(Refused::Never { budget: 0, limit })
     );
     let asked = desk.ask(0, &[plain(&[0]), plain(&[1])], input(11), WITHIN);
     assert!(matches!(asked, Asked::Granted { way: 1, .. }), "{asked:?}");
@@ -82,7 +82,7 @@ fn a_full_queue_refuses_and_says_when_to_come_back() {
     let first = waits(&mut desk, 0, plain(&[0]), input(0));
     waits(&mut desk, 0, plain(&[0]), input(0));
     let asked = desk.ask(0, &[plain(&[0])], input(0), WITHIN);
-    let Asked::QueueFull { budget, outlook } = asked else {
+    let Asked::Refused(Refused::QueueFull { budget, outlook }) = asked else {
         panic!("{asked:?}");
     };
     assert_eq!((budget, outlook.expected), (0, Some(SECOND)));

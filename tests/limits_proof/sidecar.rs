@@ -41,7 +41,7 @@ impl Sidecar {
         let gauges = telemetry.gauges().clone();
         let bounds = server::Bounds::from(&config.listen);
         let door = Arc::new(Door::counting(gauges.provider_connections.shared()));
-        let server = Server::new(config, door, Clock::start(), telemetry.clone());
+        let server = Server::new(config, door, Clock::start(), telemetry.clone()).unwrap();
         let (listener, grpc) = listen().await;
         let (admin_listener, admin) = listen().await;
         let drain = CancellationToken::new();

@@ -62,7 +62,7 @@ impl Sidecar {
         let telemetry = Telemetry::new(&config.telemetry, []).unwrap();
         let door = Arc::new(Door::new());
         let bounds = server::Bounds::from(&config.listen);
-        let server = Server::new(config, door, Clock::start(), telemetry.clone());
+        let server = Server::new(config, door, Clock::start(), telemetry.clone()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let connections = telemetry.gauges().grpc_connections.clone();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use redrive::{
-    proto::waiting::Reason,
-    recovery::{Event, Takes, Time, Wait},
+    proto::{Failed, StoppedBy, VerdictClass, waiting::Reason},
+    recovery::{Event, Takes, Time, Upstream, Wait},
     verdict::{Class, Denied, Failure, Origin, Stage},
 };
 
@@ -56,6 +56,7 @@ impl World {
             assert!(self.params.targets[target].resumes, "tokens of nobody");
         }
         self.granted = None;
+        self.held = None;
         self.continues = matches!(takes, Takes::Continuation { .. });
         self.asked = Some((target, credentials));
     }
@@ -75,19 +76,24 @@ impl World {
         self.handle(now, Event::Reserved { credential }, commons, shared);
     }
 
-    /// A budget has no room yet.
+    /// A budget has no room yet, or its engine grants nothing.
     pub(super) fn hold_back(
         &mut self,
         now: Time,
-        expected: Option<Duration>,
+        reason: Reason,
+        seconds: Option<u64>,
         commons: &Access,
         shared: &mut Shared,
     ) {
         let Some((target, offered)) = self.asked.clone() else {
             return;
         };
+        let expected = seconds.map(Duration::from_secs);
+        let is_away = reason == Reason::LimiterUnavailable;
+        self.held = Some(reason);
+        self.was_away |= is_away;
         let wait = Wait {
-            reason: Reason::Budget,
+            reason,
             denied: Some(budget()),
             expected,
         };
@@ -96,7 +102,10 @@ impl World {
         // A caller's deadline may be earlier than what is counted here.
         self.denied.insert(target, (until, offered.clone()));
         self.handle(now, Event::Waiting(wait), commons, shared);
-        self.landmarks.insert("held back by a budget");
+        self.landmarks.insert(match is_away {
+            true => "held back by an engine",
+            false => "held back by a budget",
+        });
         let asked = self.asked.as_ref().filter(|(of, _)| *of == target);
         if let Some((_, credentials)) = asked {
             // A credential that is usable again may have been asked for.
@@ -123,6 +132,60 @@ impl World {
         failure.denied = Some(Box::new(budget()));
         self.handle(now, Event::ReservationRefused(failure), commons, shared);
         self.landmarks.insert("refused by a budget");
+    }
+
+    /// The engine could not be told that the send still runs.
+    pub(super) fn cut(&mut self, now: Time, commons: &Access, shared: &mut Shared) {
+        let Some(exchange) = &self.exchange else {
+            return;
+        };
+        let stage = match exchange.head {
+            true => Stage::Stream,
+            false => Stage::Request,
+        };
+        let mut failure = Failure::new(Class::LimiterUnavailable, Origin::Us, stage, "cut");
+        failure.denied = Some(Box::new(budget()));
+        let is_complete = self.stream.complete;
+        self.is_cut = !is_complete;
+        let signal = Upstream::Failed(failure);
+        let attempt = self.attempts.len() as u32;
+        self.handle(now, Event::Upstream { attempt, signal }, commons, shared);
+        assert!(self.exchange.is_none(), "a send that is cut and runs on");
+        if is_complete {
+            return;
+        }
+        let failed = self.generation.failed();
+        let class = failed.and_then(|failed| Some(failed.verdict.as_ref()?.class()));
+        assert_eq!(class, Some(VerdictClass::LimiterUnavailable));
+        self.landmarks.insert("cut");
+    }
+
+    /// Whether an engine is what stands in the way.
+    pub(super) fn is_away(&self) -> bool {
+        self.held == Some(Reason::LimiterUnavailable)
+    }
+
+    /// An engine that is away is the verdict where nothing was sent, and only there; and a cut is.
+    pub(super) fn check_engine(&mut self, failed: &Failed) {
+        let verdict = failed.verdict.as_ref().expect("a verdict");
+        let is_first = self.attempts.is_empty();
+        if verdict.class() == VerdictClass::LimiterUnavailable {
+            assert!(verdict.retryable);
+            assert_eq!(failed.stopped_by(), StoppedBy::Limiter);
+            assert!(
+                self.is_cut || (self.was_away && is_first),
+                "the verdict of an attempt is masked"
+            );
+            self.landmarks
+                .extend((!self.is_cut).then_some("an engine that stayed away"));
+        }
+        if failed.stopped_by() == StoppedBy::Deadline {
+            let callers = !is_first && verdict.class() == VerdictClass::Deadline;
+            assert!(
+                !self.is_away() || callers,
+                "a deadline that hides an engine"
+            );
+        }
     }
 
     /// What may have left is settled before it is over.

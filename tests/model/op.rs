@@ -22,6 +22,10 @@ pub enum Op {
     Queued,
     /// There is no lease yet; in so many seconds, or nobody knows.
     Held(Option<u64>),
+    /// The engine of a budget grants nothing; for so many seconds, or nobody knows.
+    Away(Option<u64>),
+    /// The engine could not be told that the send still runs.
+    Cut,
     /// It is more than a budget can ever hold.
     Never,
     /// It will not be free.

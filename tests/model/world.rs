@@ -48,6 +48,12 @@ pub struct World {
     pub(super) continues: bool,
     /// The credential that was granted.
     pub(super) granted: Option<usize>,
+    /// What stands in the way of what is asked for.
+    pub(super) held: Option<Reason>,
+    /// The engine of a budget granted nothing, at any time.
+    pub(super) was_away: bool,
+    /// The lease of the last attempt was cut.
+    pub(super) is_cut: bool,
     /// Until when a budget holds a target back, and the credentials that it was asked with.
     pub(super) denied: HashMap<usize, (Option<Time>, Vec<usize>)>,
     /// Where the last request went.
@@ -101,6 +107,9 @@ impl World {
             asked: None,
             continues: false,
             granted: None,
+            held: None,
+            was_away: false,
+            is_cut: false,
             denied: HashMap::new(),
             target: 0,
             attempts: Vec::new(),
@@ -159,11 +168,14 @@ impl World {
                     denied: None,
                     expected: None,
                 };
+                self.held = Some(wait.reason);
                 self.handle(now, Event::Waiting(wait), commons, shared);
             }
-            Op::Held(expected) => {
-                self.hold_back(now, expected.map(Duration::from_secs), commons, shared)
+            Op::Held(expected) => self.hold_back(now, Reason::Budget, expected, commons, shared),
+            Op::Away(expected) => {
+                self.hold_back(now, Reason::LimiterUnavailable, expected, commons, shared);
             }
+            Op::Cut => self.cut(now, commons, shared),
             Op::Never => self.refuse(now, commons, shared),
             Op::Refused if self.asked.is_some() => {
                 let full = Failure::new(Class::NoTarget, Origin::Us, Stage::Admission, "full");
@@ -381,9 +393,11 @@ impl World {
             .expect("promise 1: a request without a lease");
         assert_eq!(asked.0, target, "a request without a slot");
         let granted = self.granted.take();
+        self.held = None;
         assert_eq!(granted, Some(credential), "promise 1: another's lease");
         assert!(self.exchange.is_none(), "promise 1: two requests at once");
         assert!(!self.cancelled, "promise 8: a request after a cancel");
+        assert!(!self.is_cut, "a replay of what our own failure ended");
         assert!(
             !self.permanent.contains(&target),
             "promise 10: a permanent verdict, asked again"
@@ -525,6 +539,7 @@ impl World {
             }
             self.landmarks.insert(failed.stopped_by().as_str_name());
             self.check_reason(now, &failed, shared);
+            self.check_engine(&failed);
         } else {
             assert!(
                 self.stream.complete && !self.stream.broken,
@@ -560,7 +575,7 @@ impl World {
                 .is_some_and(|reader| reader.delivery == Delivery::PreviewNoReset),
             StoppedBy::Limiter => {
                 let named = failed.verdict.as_ref().is_some_and(|v| v.budget == "b");
-                named && !self.denied.is_empty()
+                named && (self.is_cut || self.is_away() || !self.denied.is_empty())
             }
             StoppedBy::Unspecified => false,
             _ => true,

@@ -86,7 +86,7 @@ impl Bench {
         let gauges = telemetry.gauges().clone();
         let door = Arc::new(Door::counting(gauges.provider_connections.shared()));
         let bounds = server::Bounds::from(&config.listen);
-        let server = Server::new(config, door, Clock::start(), telemetry.clone());
+        let server = Server::new(config, door, Clock::start(), telemetry.clone()).unwrap();
         let (listener, grpc) = listen().await;
         let (metrics, public) = listen().await;
         let drain = CancellationToken::new();

@@ -26,7 +26,10 @@ pub struct Domain {
     pub shared: Shared,
     pub beside: Beside,
     pub name: String,
+    budgets: Vec<usize>,
     now: Micros,
+    /// By how much the server's clock is ahead of the time that passes.
+    ahead: i64,
 }
 
 pub fn settings(name: &str, windows: &[(Measure, u64, Micros)]) -> Settings {
@@ -65,13 +68,26 @@ pub fn options(server: &Server) -> Options {
     }
 }
 
-/// Options whose script reads the time that the test sets.
+/// Options whose script reads the time that the test sets; and what pods know of it, if the test says so.
 pub fn with_set_clock(options: Options) -> Options {
+    let time = "{ 0, redis.call('GET', META .. ':test_now') }";
+    let known = "tonumber(redis.call('GET', META .. ':test_at_least') or -1), 100000";
     options.with_script(|script| {
-        let from = "redis.call('TIME')";
-        assert_eq!(script.matches(from).count(), 1);
-        script.replace(from, "{ 0, redis.call('GET', META .. ':test_now') }")
+        let script = replace(script, "redis.call('TIME')", time);
+        replace(&script, "tonumber(ARGV[9]), tonumber(ARGV[10])", known)
     })
+}
+
+/// Options whose script's clock steps as the test says, and runs by itself.
+pub fn with_steps(options: Options) -> Options {
+    let time = "(function() local time = redis.call('TIME') return { time[1] + \
+                (redis.call('GET', META .. ':test_step') or 0), time[2] } end)()";
+    options.with_script(|script| replace(script, "redis.call('TIME')", time))
+}
+
+fn replace(script: &str, from: &str, to: &str) -> String {
+    assert_eq!(script.matches(from).count(), 1, "{from}");
+    script.replace(from, to)
 }
 
 /// A name that no other test of this process uses.
@@ -85,7 +101,7 @@ pub fn connect(options: Options, name: &str, settings: &[Settings]) -> Shared {
 }
 
 impl Domain {
-    /// Past its first quarantine.
+    /// That knows what it granted.
     pub async fn new(server: &Server, options: Options, settings: &[Settings]) -> Self {
         let mut domain = Self::learning(server, options, settings).await;
         domain.learn().await;
@@ -102,7 +118,9 @@ impl Domain {
             shared,
             beside,
             name,
+            budgets: (0..settings.len()).collect(),
             now: START,
+            ahead: 0,
         };
         domain.status(&[]).await;
         domain
@@ -113,10 +131,11 @@ impl Domain {
         connect(with_set_clock(options), &self.name, settings)
     }
 
-    /// Lets the quarantine pass.
+    /// Lets as much time pass as nothing is granted for.
     pub async fn learn(&mut self) {
-        let left = self.status(&[]).await.learning;
-        self.pass(u64::try_from(left.as_micros()).unwrap());
+        let left = self.status(&self.budgets).await.budgets;
+        let left = left.iter().map(|budget| budget.learning).max();
+        self.pass(u64::try_from(left.unwrap_or_default().as_micros()).unwrap());
         self.status(&[]).await;
     }
 
@@ -129,12 +148,34 @@ impl Domain {
     }
 
     pub fn pass(&mut self, time: Micros) {
-        self.set_clock(self.now + time);
+        self.now += time;
+        self.set();
     }
 
-    /// The server's clock says `now`.
-    pub fn set_clock(&mut self, now: Micros) {
-        self.now = now;
+    /// The server's clock steps, and no time passes.
+    pub fn step(&mut self, by: i64) {
+        self.ahead += by;
+        self.set();
+    }
+
+    /// Every pod knows that it is `now` at least; or nothing.
+    pub fn pods_know(&mut self, now: Option<Micros>) {
+        let key = self.key("meta:test_at_least");
+        match now {
+            Some(now) => self.beside.run::<()>(&["SET", &key, &now.to_string()]),
+            None => self.beside.run::<()>(&["DEL", &key]),
+        }
+    }
+
+    /// A call of one who knows what time it is.
+    pub async fn tell_the_time(&mut self) {
+        self.pods_know(Some(self.now));
+        self.status(&[]).await;
+        self.pods_know(None);
+    }
+
+    fn set(&mut self) {
+        let now = self.now.checked_add_signed(self.ahead).unwrap();
         set(&mut self.beside, &self.name, now);
     }
 

@@ -49,7 +49,7 @@ async fn learn(shared: &Shared) {
     let begun = Instant::now();
     loop {
         match ask(shared, u128::MAX).await.unwrap() {
-            Answer::Learning(left) => tokio::time::sleep(left).await,
+            Answer::Learning { wait, .. } => tokio::time::sleep(wait).await,
             _ => break,
         }
         assert!(begun.elapsed() < Duration::from_secs(30));
@@ -72,7 +72,7 @@ async fn pod(shared: Arc<Shared>, pod: u128, ends: Instant) -> Vec<Instant> {
                 tokio::time::sleep(wait.min(AGAIN)).await;
                 continue;
             }
-            Answer::Learning(_) => {
+            Answer::Learning { .. } => {
                 tokio::time::sleep(AGAIN).await;
                 continue;
             }
@@ -137,9 +137,12 @@ async fn hammer(pods: &[Arc<Shared>], time: Duration) -> Vec<Instant> {
 }
 
 fn pods(server: &Server, budgets: &[Settings]) -> Vec<Arc<Shared>> {
-    let name = unused_name();
+    pods_of(&unused_name(), &quick(server), budgets)
+}
+
+fn pods_of(name: &str, options: &Options, budgets: &[Settings]) -> Vec<Arc<Shared>> {
     let pods = 0..PODS;
-    pods.map(|_| Arc::new(connect(quick(server), &name, budgets)))
+    pods.map(|_| Arc::new(connect(options.clone(), name, budgets)))
         .collect()
 }
 
@@ -182,6 +185,47 @@ fn nor_when_the_server_forgets_in_between() {
 }
 
 #[test]
+fn nor_when_the_servers_clock_steps_and_that_costs_nothing() {
+    each(|kind| {
+        let server = Server::start(kind);
+        run(async {
+            let name = unused_name();
+            let options = Options {
+                // A step of less than this would go unnoticed.
+                timeout: Duration::from_millis(500),
+                ..with_steps(quick(&server))
+            };
+            let pods = pods_of(&name, &options, &[budget()]);
+            learn(&pods[0]).await;
+            let mut beside = server.beside();
+            let step = async {
+                for ahead in ["5", "0", "3600", "0"] {
+                    tokio::time::sleep(Duration::from_millis(1_300)).await;
+                    let key = format!("{{redrive:{name}}}:meta:test_step");
+                    beside.run::<()>(&["SET", &key, ahead]);
+                }
+            };
+            let time = Duration::from_secs(7);
+            let (log, ()) = tokio::join!(hammer(&pods, time), step);
+            let sent = log.len();
+            let most = sweep(log);
+            let fits = fits(time);
+            println!(
+                "{kind:?}, stepped: worst window {most} of {LIMIT}; {sent} sends, {fits:.0} fit"
+            );
+            assert!(most <= usize::try_from(LIMIT).unwrap(), "{most}");
+            // Not one window less.
+            assert!(sent as f64 > fits - LIMIT as f64, "{sent} of {fits}");
+        });
+    });
+}
+
+/// How many sends fit into so long.
+fn fits(time: Duration) -> f64 {
+    LIMIT as f64 * time.as_secs_f64() / (WINDOW.as_secs_f64() + 0.01)
+}
+
+#[test]
 fn no_window_holds_more_than_its_limit_however_many_ask() {
     each(|kind| {
         let server = Server::start(kind);
@@ -192,8 +236,8 @@ fn no_window_holds_more_than_its_limit_however_many_ask() {
             let log = hammer(&pods, time).await;
             let sent = log.len();
             let most = sweep(log);
-            let full = LIMIT as f64 * time.as_secs_f64() / (WINDOW.as_secs_f64() + 0.01);
-            println!("{kind:?}: worst window {most} of {LIMIT}; {sent} sends, {full:.0} fit");
+            let fits = fits(time);
+            println!("{kind:?}: worst window {most} of {LIMIT}; {sent} sends, {fits:.0} fit");
             assert!(most <= usize::try_from(LIMIT).unwrap(), "{most}");
             assert!(most > 0);
         });

@@ -11,6 +11,8 @@
 //! | `oracle`, `at_random` | the same operations on the pure limits and on the server |
 //! | `leases` | asked twice, told twice, lost, late, dead |
 //! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
+//! | `learns` | how long that is, for which budget |
+//! | `clock` | the server's clock steps |
 //! | `bounded` | what one call may take |
 //! | `revisions` | pods that disagree |
 //! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
@@ -25,9 +27,11 @@
 
 mod at_random;
 mod bounded;
+mod clock;
 mod domain;
 mod forgets;
 mod hammer;
+mod learns;
 mod leases;
 mod oracle;
 mod proxy;

@@ -91,7 +91,7 @@ fn a_wrong_password_and_a_user_without_permission() {
                 ..options(&server)
             };
             let shared = connect(right, "d", &[requests(1, 1)]);
-            assert!(matches!(ask(&shared, 1).await, Ok(Answer::Learning(_))));
+            assert!(matches!(ask(&shared, 1).await, Ok(Answer::Learning { .. })));
         });
         let server = Server::start(kind);
         let mut beside = server.beside();
@@ -125,7 +125,7 @@ fn a_wrong_password_and_a_user_without_permission() {
             let rules: Vec<_> = rules.chain(enough.split_whitespace()).collect();
             beside.run::<()>(&rules);
             let shared = connect(options, "d", &[requests(1, 1)]);
-            assert!(matches!(ask(&shared, 1).await, Ok(Answer::Learning(_))));
+            assert!(matches!(ask(&shared, 1).await, Ok(Answer::Learning { .. })));
         });
     });
 }

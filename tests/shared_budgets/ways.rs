@@ -39,7 +39,7 @@ fn a_cluster_keeps_a_domain_in_one_slot() {
             domain.beside.run::<()>(&["FLUSHALL"]);
             domain.pass(0);
             let answer = domain.ask(3).await;
-            assert!(matches!(answer, Answer::Learning(_)), "{answer:?}");
+            assert!(matches!(answer, Answer::Learning { .. }), "{answer:?}");
         });
     });
 }

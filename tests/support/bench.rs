@@ -91,12 +91,9 @@ impl Bench {
         let targets = config.routes.values().flat_map(|route| &route.targets);
         let targets = targets.map(|target| target.name.clone());
         let telemetry = Telemetry::new(&config.telemetry, targets).unwrap();
-        let server = Arc::new(Server::new(
-            config,
-            Arc::new(provider.clone()),
-            Clock::start(),
-            telemetry.clone(),
-        ));
+        let door = Arc::new(provider.clone());
+        let server = Server::new(config, door, Clock::start(), telemetry.clone());
+        let server = Arc::new(server.unwrap());
         let (connections, incoming) = mpsc::unbounded_channel();
         let drain = CancellationToken::new();
         let serving = {

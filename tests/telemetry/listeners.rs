@@ -56,6 +56,10 @@ pub struct AdminListener {
 }
 
 pub async fn start_admin() -> AdminListener {
+    start_admin_of(Budgets::new(Clock::start(), Vec::new())).await
+}
+
+pub async fn start_admin_of(budgets: Budgets) -> AdminListener {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (readiness, drain) = (Readiness::new(), CancellationToken::new());
@@ -65,7 +69,7 @@ pub async fn start_admin() -> AdminListener {
         readiness: readiness.clone(),
         drain: drain.clone(),
         generations: generations.clone(),
-        budgets: Budgets::new(Clock::start(), Vec::new()),
+        budgets,
     };
     tokio::spawn(admin::serve(listener, admin, shutdown.clone()));
     AdminListener {

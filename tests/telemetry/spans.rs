@@ -94,6 +94,7 @@ fn the_generation_span_tells_usage_outcome_and_what_happened() {
     let mut observer = generation(&telemetry, &rpc(&telemetry).context());
     observer.waiting(Reason::Backoff, "", Some(Duration::from_secs(1)));
     observer.waiting(Reason::Budget, "main", None);
+    observer.waiting(Reason::LimiterUnavailable, "main", None);
     observer.stall("inter_delta", Duration::from_secs(45));
     play_recovery(observer);
 
@@ -120,12 +121,13 @@ fn the_generation_span_tells_usage_outcome_and_what_happened() {
         [
             "redrive.wait",
             "redrive.wait",
+            "redrive.wait",
             "redrive.stall",
             "redrive.preview_reset",
             "redrive.committed"
         ]
     );
-    let waits = generation.events.iter().take(2);
+    let waits = generation.events.iter().take(3);
     let waits: Vec<Vec<String>> = waits
         .map(|event| {
             let pairs = event.attributes.iter();
@@ -142,6 +144,10 @@ fn the_generation_span_tells_usage_outcome_and_what_happened() {
                 "redrive.wait.expected_seconds=1"
             ],
             ["redrive.wait.reason=budget", "redrive.wait.budget=main"],
+            [
+                "redrive.wait.reason=limiter_unavailable",
+                "redrive.wait.budget=main"
+            ],
         ]
     );
 }

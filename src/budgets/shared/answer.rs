@@ -99,10 +99,15 @@ impl Reader {
             .ok_or(Lost::Garbled("a number is out of range"))
     }
 
+    /// Which budget of `asked`.
+    pub(super) fn budget(&mut self, asked: &[BudgetId]) -> Result<BudgetId, Lost> {
+        let index = self.index(asked.len())?;
+        asked.get(index).copied().ok_or(SHORT)
+    }
+
     /// Which budget of `asked`, and which of its limits.
     pub(super) fn limit(&mut self, asked: &[BudgetId]) -> Result<(BudgetId, Limit), Lost> {
-        let index = self.index(asked.len())?;
-        let budget = *asked.get(index).ok_or(SHORT)?;
+        let budget = self.budget(asked)?;
         let what = self.text()?;
         let measure = self.number()?;
         let limit = self.number()?;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use redis::{Cmd, cmd};
 
-use super::{keys::Keys, told::Told};
+use super::{keys::Keys, ledger::Known, told::Told};
 use crate::limits::Micros;
 
 /// A verb and what it says.
@@ -36,7 +36,7 @@ impl Call {
         self
     }
 
-    /// The command; `run` is the server's own id, or `-`.
+    /// The command; `run` is the server's own id, or `-`, `known` what was known when it was sent.
     pub(super) fn command(
         &self,
         script: Script<'_>,
@@ -44,6 +44,7 @@ impl Call {
         told: &Told,
         life: Micros,
         run: &str,
+        known: &Known,
     ) -> Cmd {
         let mut command = match script {
             Script::Known(digest) => cmd("EVALSHA").arg(digest).to_owned(),
@@ -56,7 +57,11 @@ impl Call {
             .arg(self.verb)
             .arg(uuid::Uuid::now_v7().simple().to_string());
         command.arg(run).arg(&told.revision);
-        command.arg(told.quarantine).arg(life).arg(told.keep);
+        command.arg(told.unsent).arg(life).arg(told.keep);
+        command
+            .arg(&known.epoch)
+            .arg(known.at_least)
+            .arg(known.slack);
         command.arg(self.says.as_slice());
         command
     }

@@ -28,6 +28,7 @@ use super::{
     BadOptions, Inner, Lost, Options, Refused,
     call::{Call, Script},
     keys::Keys,
+    ledger::Known,
     server::Server,
     told::Told,
 };
@@ -211,9 +212,10 @@ impl Connection {
         told: &Told,
         life: u64,
         script: &str,
+        known: &Known,
     ) -> Result<Value, Lost> {
         let mut wire = self.wire.clone();
-        let command = |script| call.command(script, keys, told, life, &self.server.run);
+        let command = |script| call.command(script, keys, told, life, &self.server.run, known);
         let mut answer = wire.send(&command(Script::Known(&self.digest))).await;
         if let Err(error) = &answer
             && error.kind() == ErrorKind::NoScriptError
@@ -266,6 +268,15 @@ impl Link {
         }
     }
 
+    pub(super) fn watch(&self) -> Watch {
+        let mut states = self.state.subscribe();
+        let is_up = matches!(&*states.borrow(), State::Up(_));
+        if is_up {
+            states.mark_changed();
+        }
+        Watch { states }
+    }
+
     /// This connection is of no use any more.
     pub(super) fn is_broken(&self, connection: &Connection) {
         self.broken.fetch_max(connection.number, Ordering::Relaxed);
@@ -275,6 +286,31 @@ impl Link {
     /// The engine is to be greeted again: it does not know what it should.
     pub(super) fn greet_again(&self) {
         self.breaks.notify_one();
+    }
+}
+
+/// Waits for changes of the connection.
+pub struct Watch {
+    states: watch::Receiver<State>,
+}
+
+/// The connection, as it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Linked {
+    /// There is a new one.
+    To(Server),
+    /// There is none, and why.
+    Down(Lost),
+}
+
+impl Watch {
+    /// The next change, or the connection that there is; only the last of several. `None` once the domain is let go.
+    pub async fn changed(&mut self) -> Option<Linked> {
+        self.states.changed().await.ok()?;
+        Some(match &*self.states.borrow_and_update() {
+            State::Up(connection) => Linked::To(connection.server.clone()),
+            State::Down(lost) => Linked::Down(lost.clone()),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Id, Today};
+use super::{Id, Today, micros};
 use crate::limits::{BudgetId, Micros, Weights};
 
 /// How many leases may stand in doubt. Others end by themselves.
@@ -38,8 +38,41 @@ pub(super) struct Ledger {
     pub(super) epoch: String,
     /// Whether another configuration is in use, too.
     pub(super) disagrees: bool,
-    /// The engine's clock, and when it was told.
-    heard: Option<(Micros, Duration)>,
+    /// Its time, as it was told.
+    heard: Option<Reading>,
+}
+
+/// The engine's time, when it was told, and in which epoch.
+#[derive(Clone, Debug)]
+struct Reading {
+    epoch: String,
+    engine: Micros,
+    at: Duration,
+}
+
+/// What the engine is told with each call: what was heard of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The last epoch; empty before the first.
+    pub(super) epoch: String,
+    /// What time it is there at least: it was told, and so long ago. -1 before the first.
+    pub(super) at_least: i64,
+    /// How much later it may be: answers and calls take their time.
+    pub(super) slack: Micros,
+}
+
+/// Two clocks drift apart by less than one part in so many.
+const DRIFT: u32 = 1_000;
+
+/// A call lies around for less than this, or nobody waits for its answer; and the time-out, if that is longer.
+const LEAST_SLACK: Duration = Duration::from_millis(100);
+
+impl Reading {
+    /// What time it is there at least.
+    fn at_least(&self, now: Duration) -> Duration {
+        let passed = now.saturating_sub(self.at);
+        Duration::from_micros(self.engine).saturating_add(passed - passed / DRIFT)
+    }
 }
 
 impl Ledger {
@@ -92,14 +125,39 @@ impl Ledger {
         self.doubts.remove(&id);
     }
 
-    pub(super) fn hear(&mut self, engine: Micros, now: Duration) {
-        self.heard = Some((engine, now));
+    /// Notes what time it is there; kept is what says that it is latest, since an answer may have lain around.
+    pub(super) fn hear(&mut self, epoch: &str, engine: Micros, now: Duration) {
+        let known = self.heard.as_ref().filter(|heard| heard.epoch == epoch);
+        if known.is_some_and(|heard| heard.at_least(now) > Duration::from_micros(engine)) {
+            return;
+        }
+        self.heard = Some(Reading {
+            epoch: epoch.into(),
+            engine,
+            at: now,
+        });
+    }
+
+    /// What is known now by one who waits for answers for so long.
+    pub(super) fn known(&self, now: Duration, timeout: Duration) -> Known {
+        let Some(heard) = &self.heard else {
+            return Known {
+                at_least: -1,
+                ..Known::default()
+            };
+        };
+        let drift = now.saturating_sub(heard.at) / DRIFT;
+        let slack = timeout.max(LEAST_SLACK).saturating_add(2 * drift);
+        Known {
+            epoch: heard.epoch.clone(),
+            at_least: i64::try_from(micros(heard.at_least(now))).unwrap_or(-1),
+            slack: micros(slack),
+        }
     }
 
     /// The engine's clock, as far as it is known.
     pub(super) fn engine_now(&self, now: Duration) -> Option<Duration> {
-        let (engine, at) = self.heard?;
-        Some(Duration::from_micros(engine).saturating_add(now.saturating_sub(at)))
+        self.heard.as_ref().map(|heard| heard.at_least(now))
     }
 }
 
@@ -145,6 +203,34 @@ mod tests {
         ledger.confirm(id, 2);
         assert!(ledger.leave(2 * SECOND, id));
         assert_eq!(ledger.held[&id].times, 3);
+    }
+
+    #[test]
+    fn the_engines_time_is_at_least_what_the_latest_answer_says() {
+        let mut ledger = Ledger::default();
+        let timeout = Duration::from_millis(50);
+        let nothing = ledger.known(SECOND, timeout);
+        assert_eq!((&*nothing.epoch, nothing.at_least), ("", -1));
+        ledger.hear("a", 100_000_000, SECOND);
+        let known = ledger.known(11 * SECOND, timeout);
+        // Ten seconds later, and its clock may be slower or faster by a thousandth of that.
+        let expected = Known {
+            epoch: "a".into(),
+            at_least: 109_990_000,
+            slack: 120_000,
+        };
+        assert_eq!(known, expected);
+        // An answer that lay around says nothing new; one that did not does.
+        ledger.hear("a", 109_000_000, 11 * SECOND);
+        assert_eq!(ledger.known(11 * SECOND, timeout), expected);
+        ledger.hear("a", 109_995_000, 11 * SECOND);
+        assert_eq!(ledger.known(11 * SECOND, timeout).at_least, 109_995_000);
+        assert_eq!(ledger.known(11 * SECOND, SECOND).slack, 1_000_000);
+        // Another epoch has another time.
+        ledger.hear("b", 5, 11 * SECOND);
+        let known = ledger.known(11 * SECOND, timeout);
+        assert_eq!((&*known.epoch, known.at_least), ("b", 5));
+        assert_eq!(ledger.engine_now(12 * SECOND).unwrap().as_micros(), 999_005);
     }
 
     #[test]

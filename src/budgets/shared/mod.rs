@@ -4,13 +4,14 @@
 //! in one call, for all budgets of a [`Shared`] domain at once (`script/domain.lua` says how it is kept).
 //! What the distance changes:
 //!
-//! - The clock is the server's. It never runs back; a pod's own only measures how long ago something was.
+//! - The clock is the server's. It never runs back, and where it steps, the pods' own say how much time can
+//!   have passed.
 //! - A send is told after it left, so it counts from a little later than it did, and until then in full. The
 //!   pod itself sees to it that nothing leaves after its time ([`Shared::leave`]).
 //! - An answer may be lost. Everything can be asked again: a lease is named by who asks for it.
 //! - A pod may fall silent. Its leases end after a life; what was not told as sent counts as sent then.
-//! - The server may forget. Then nothing is granted for as long as what was sent before may matter
-//!   ([`Answer::Learning`]), and pods tell what they hold again.
+//! - The server may forget. Then nothing of a budget is granted for as long as what was sent before may
+//!   matter to it ([`Answer::Learning`]), and pods tell what they hold again.
 //! - Pods may disagree while a configuration is rolled out: the stricter of both counts.
 
 mod answer;
@@ -43,6 +44,7 @@ use self::{
     told::Told,
 };
 pub use self::{
+    client::{Linked, Watch},
     error::{Lost, Refused},
     options::{BadOptions, Options},
     server::Server,
@@ -119,8 +121,13 @@ pub enum Answer {
         /// Which of its limits.
         limit: Limit,
     },
-    /// The engine does not know what was sent before, and grants nothing for so long.
-    Learning(Duration),
+    /// The engine does not know what it granted before.
+    Learning {
+        /// The budget of which that matters the longest.
+        budget: BudgetId,
+        /// For how long nothing of it is granted.
+        wait: Duration,
+    },
     /// It was granted before, and is over.
     Over,
 }
@@ -138,13 +145,24 @@ pub enum Heard {
     Unknown,
 }
 
+/// Leases that one call renews.
+#[derive(Clone, Debug)]
+pub struct Batch(Box<[(Id, u64)]>);
+
+/// What became of leases that were renewed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// Had left, and live for a whole life again, from some time after the call began.
+    pub prolonged: Vec<Id>,
+    /// Are over, and held no longer.
+    pub over: Vec<Id>,
+}
+
 /// What a domain's budgets are like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// What was done with leases since the epoch began.
     pub account: Account,
-    /// For how long nothing is granted yet.
-    pub learning: Duration,
     /// The budgets that were asked for, in order.
     pub budgets: Vec<BudgetStatus>,
 }
@@ -158,6 +176,8 @@ pub struct BudgetStatus {
     pub entries: u64,
     /// How often one took more than was reserved.
     pub overruns: u64,
+    /// For how long nothing is granted yet: what was before the epoch may still matter.
+    pub learning: Duration,
     /// How much of each window, then of each day's cap, is used; in the configuration's order.
     pub used: Vec<u64>,
 }
@@ -242,6 +262,11 @@ impl Shared {
         self.inner.link.down()
     }
 
+    /// Waits for changes of the connection.
+    pub fn watch(&self) -> Watch {
+        self.inner.link.watch()
+    }
+
     /// The engine's clock since the Unix epoch, once it was heard: what days are to be told by.
     pub fn engine_now(&self) -> Option<Duration> {
         let now = self.inner.now();
@@ -319,10 +344,11 @@ impl Inner {
     async fn ask_by(&self, connection: &Connection, call: &Call) -> Result<(Head, Reader), Lost> {
         let life = micros(self.options.life);
         let script = &self.options.script;
-        let asked = connection.ask(call, &self.keys, &self.told, life, script);
+        let known = self.ledger().known(self.now(), self.options.timeout);
+        let asked = connection.ask(call, &self.keys, &self.told, life, script, &known);
         let answer = Reader::open(asked.await?)?;
         let mut ledger = self.ledger();
-        ledger.hear(answer.0.now, self.now());
+        ledger.hear(&answer.0.epoch, answer.0.now, self.now());
         ledger.disagrees = answer.0.other_revision;
         drop(ledger);
         Ok(answer)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Options;
+use super::{Options, micros};
 use crate::limits::{Measure, Micros, Refund, Settings, Weights};
 
 /// The most that Lua counts exactly, less room to add.
@@ -24,9 +24,8 @@ pub(super) struct Told {
     pub(super) lines: String,
     /// What names this configuration.
     pub(super) revision: String,
-    /// How long nothing may be granted after everything was forgotten: what was sent until then has left
-    /// all windows, and so has what was still unsent.
-    pub(super) quarantine: Micros,
+    /// The longest that a lease may be unsent.
+    pub(super) unsent: Micros,
     /// How long an idle domain is kept.
     pub(super) keep: Micros,
 }
@@ -46,18 +45,20 @@ impl Told {
             let windows = settings.windows.iter();
             windows.map(|window| window.window.saturating_add(settings.margin))
         });
-        let longest = lengths.max().unwrap_or(0);
-        let unsent = crate::budgets::engine::micros(options.longest_unsent.max(options.life));
-        let quarantine = longest.saturating_add(unsent).min(LONGEST);
+        let longest = lengths.max().unwrap_or(0).min(LONGEST);
+        let told = |time| micros(time).min(LONGEST);
+        let unsent = told(options.longest_unsent);
+        // A lease lives so long, unrenewed; what it was counts for the longest window more.
+        let lives = unsent.max(told(options.life));
         // A day may have 25 hours, and its end may lie in another zone.
         let daily = settings.iter().any(|settings| !settings.daily.is_empty());
         let day = if daily { 50 * 3_600_000_000 } else { 0 };
-        let keep = quarantine.saturating_add(unsent).max(day);
+        let keep = longest.saturating_add(2 * lives).max(day);
         Self {
             revision: format!("r{:016x}", fnv(lines.as_bytes())),
             budgets,
             lines,
-            quarantine,
+            unsent,
             keep,
         }
     }

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Answer, Ask, BATCH, BudgetStatus, Heard, Id, Inner, Lost, Shared, Status, Today,
+    Answer, Ask, BATCH, Batch, BudgetStatus, Heard, Id, Inner, Lost, Renewed, Shared, Status,
+    Today,
     answer::{Code, Head, Reader},
     call::Call,
     ledger::Held,
@@ -148,44 +149,67 @@ impl Shared {
         heard(&head)
     }
 
-    /// Prolongs the life of every lease that is held and has left, and tells again what was not heard. To be
-    /// called three times in a life. Those that are over are told and held no longer: their sends must be cut.
-    ///
-    /// # Errors
-    /// [`Lost`]; two thirds of a life without an answer, and all sends must be cut.
-    pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
+    /// It is held no longer, without a word: it ends by itself.
+    pub fn let_go(&self, lease: Id) {
+        self.inner.ledger().held.remove(&lease);
+    }
+
+    /// The leases that are held, in batches that one call each renews; at least one, since with nothing held
+    /// the configuration is still in use.
+    pub fn batches(&self) -> Vec<Batch> {
         let mut all: Vec<(Id, u64)> = {
             let ledger = self.inner.ledger();
             let held = ledger.held.iter();
             held.map(|(id, held)| (*id, held.times)).collect()
         };
         all.sort_unstable();
-        let mut over = Vec::new();
-        // With nothing held, the configuration is still in use.
         let batches = all.chunks(BATCH).chain(all.is_empty().then_some(&[][..]));
-        for batch in batches {
-            let mut call = Call::new("renew").say(batch.len());
-            for (id, times) in batch {
-                call = call.say(id).say(times);
+        batches.map(|batch| Batch(batch.into())).collect()
+    }
+
+    /// Prolongs the life of leases that have left, and tells again what was not heard. To be called three
+    /// times in a life. Those that are over are told and held no longer: their sends must be cut.
+    ///
+    /// # Errors
+    /// [`Lost`]; two thirds of a life without an answer, and all sends must be cut.
+    pub async fn prolong(&self, batch: &Batch, patience: Duration) -> Result<Renewed, Lost> {
+        let Batch(batch) = batch;
+        let mut call = Call::new("renew").say(batch.len());
+        for (id, times) in batch {
+            call = call.say(id).say(times);
+        }
+        let (head, mut reader) = self.inner.ask(&call, patience).await?;
+        let mut ledger = self.inner.ledger();
+        if head.epoch != ledger.epoch {
+            return Err(Lost::NotReady("it forgot, and is told again".into()));
+        }
+        let mut renewed = Renewed::default();
+        while !reader.is_over() {
+            let index = reader.index(batch.len())?;
+            renewed.over.extend(batch.get(index).map(|(id, _)| *id));
+        }
+        for (id, times) in batch {
+            if renewed.over.contains(id) {
+                ledger.held.remove(id);
+                continue;
             }
-            let (head, mut reader) = self.inner.ask(&call, patience).await?;
-            let mut ledger = self.inner.ledger();
-            if head.epoch != ledger.epoch {
-                return Err(Lost::NotReady("it forgot, and is told again".into()));
+            ledger.confirm(*id, *times);
+            // What is unsent ends at its time, however often it is renewed.
+            if times % 2 == 1 {
+                renewed.prolonged.push(*id);
             }
-            let mut gone = Vec::new();
-            while !reader.is_over() {
-                let index = reader.index(batch.len())?;
-                gone.extend(batch.get(index).map(|(id, _)| *id));
-            }
-            for (id, times) in batch {
-                if gone.contains(id) {
-                    ledger.held.remove(id);
-                } else {
-                    ledger.confirm(*id, *times);
-                }
-            }
-            over.append(&mut gone);
+        }
+        Ok(renewed)
+    }
+
+    /// Renews all [`batches`](Self::batches); which leases are over.
+    ///
+    /// # Errors
+    /// [`Lost`]; as [`prolong`](Self::prolong).
+    pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
+        let mut over = Vec::new();
+        for batch in self.batches() {
+            over.append(&mut self.prolong(&batch, patience).await?.over);
         }
         Ok(over)
     }
@@ -251,12 +275,12 @@ impl Shared {
         let call = self.inner.say_budgets(Call::new("status"), budgets, days);
         let (_, mut reader) = self.inner.ask(&call, patience).await?;
         let account = reader.account()?;
-        let learning = Duration::from_micros(reader.number()?);
         let mut found = Vec::new();
         while !reader.is_over() {
             let running = reader.number()?;
             let entries = reader.number()?;
             let overruns = reader.number()?;
+            let learning = Duration::from_micros(reader.number()?);
             let limits = reader.index(1_000)?;
             let used = (0..limits)
                 .map(|_| reader.number())
@@ -265,12 +289,12 @@ impl Shared {
                 running,
                 entries,
                 overruns,
+                learning,
                 used,
             });
         }
         Ok(Status {
             account,
-            learning,
             budgets: found,
         })
     }
@@ -311,7 +335,11 @@ fn read_answer(head: &Head, mut reader: Reader, asked: &[BudgetId]) -> Result<An
             let (budget, limit) = reader.limit(asked)?;
             Ok(Answer::Never { budget, limit })
         }
-        Code::Learning => Ok(Answer::Learning(Duration::from_micros(reader.number()?))),
+        Code::Learning => {
+            let budget = reader.budget(asked)?;
+            let wait = Duration::from_micros(reader.number()?);
+            Ok(Answer::Learning { budget, wait })
+        }
         _ => Err(OUT_OF_PLACE),
     }
 }

@@ -145,7 +145,7 @@ async fn start_sidecar(
     let connections = telemetry.gauges().grpc_connections.clone();
     let incoming = server::incoming(listener, (&config.listen).into(), connections);
     let door = Arc::new(Door::new());
-    let server = Server::new(Arc::new(config), door, Clock::start(), telemetry);
+    let server = Server::new(Arc::new(config), door, Clock::start(), telemetry)?;
     let serving = tokio::spawn(async move { server.serve(incoming, drain.clone(), drain).await });
     Ok((address, serving))
 }

@@ -18,7 +18,8 @@ use std::{
 
 use crate::proto::{Committed, Failed, Ledger, Part, Progress, generate_response::Frame};
 
-use ink::{Ink, clean};
+use ink::Ink;
+pub(super) use ink::clean;
 pub use ink::{Look, Window};
 use preview::Preview;
 

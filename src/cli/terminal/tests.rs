@@ -121,6 +121,23 @@ committed: Because.
 }
 
 #[test]
+fn a_wait_for_the_engine_of_a_budget_is_named() {
+    let away = |expected| {
+        Frame::Waiting(Waiting {
+            reason: Reason::LimiterUnavailable.into(),
+            budget: "main".to_owned(),
+            expected,
+        })
+    };
+    let expected = "\
+· waiting for the engine of budget main
+· waiting 1m 10s for the engine of budget main
+";
+    let frames = [away(None), away(seconds(70.0))];
+    assert_eq!(shown(Look::Plain, frames), expected);
+}
+
+#[test]
 fn a_terminal_gets_dim_preview_that_is_struck_through_or_made_plain_in_place() {
     let expected = "\
 \x1b[36m· accepted: generation 0198, 11 attempts in 10m\x1b[0m

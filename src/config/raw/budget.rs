@@ -55,8 +55,7 @@ pub(in crate::config) enum Engine {
     /// In this process.
     #[default]
     Local,
-    /// Shared between processes: later.
-    #[schemars(skip)]
+    /// In `engines.redis`, by all sidecars that share it.
     Redis,
 }
 

@@ -68,9 +68,6 @@ impl Resolver<'_> {
             let message = "a budget needs a match, such as {provider: openai}; {} is all attempts";
             self.errors.missing(self.tree, &at.key("match"), message);
         }
-        if raw.engine == raw::Engine::Redis {
-            self.later(&at.key("engine"), "redis");
-        }
         let selector = raw
             .r#match
             .map(|raw| self.selector(&at.key("match"), raw, names));
@@ -112,6 +109,7 @@ impl Resolver<'_> {
         }
         Some(Budget {
             settings,
+            is_shared: raw.engine == raw::Engine::Redis,
             selector: selector?,
             zone: zone?,
             fairness: raw

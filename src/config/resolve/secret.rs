@@ -4,7 +4,7 @@ use std::{env::VarError, path};
 
 use bytes::Bytes;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Resolver;
 use crate::config::{environment::Environment, hint, path::Path, raw};
@@ -26,6 +26,22 @@ pub(in crate::config) enum Secrets<'a> {
 impl Resolver<'_> {
     /// An API key: what can be sent as a header.
     pub(super) fn api_key(&mut self, at: &Path, source: &raw::Secret) -> Option<SecretString> {
+        let secret = self.password(at, source)?;
+        let key = secret.expose_secret();
+        let printable = |b: u8| matches!(b, b' '..=b'~');
+        if key.trim() != key || !key.bytes().all(printable) {
+            let message = format!(
+                "{} holds spaces around the key, or characters that cannot be sent in a header",
+                name(source)
+            );
+            self.refuse(at, message);
+            return None;
+        }
+        Some(secret)
+    }
+
+    /// Any text that is not empty, without the line ends after it.
+    pub(super) fn password(&mut self, at: &Path, source: &raw::Secret) -> Option<SecretString> {
         let bytes = match self.secrets {
             Secrets::Unread => return Some(SecretString::from("unread")),
             Secrets::Read(environment) => {
@@ -33,20 +49,12 @@ impl Resolver<'_> {
             }
         };
         let text = String::from_utf8(bytes).unwrap_or_default();
-        let key = text.trim_end_matches(['\r', '\n']);
-        let printable = |b: u8| matches!(b, b' '..=b'~');
-        if text.is_empty() || key.is_empty() {
+        let secret = text.trim_end_matches(['\r', '\n']);
+        if secret.is_empty() {
             self.refuse(at, format!("{} is empty or not text", name(source)));
-        } else if key.trim() != key || !key.bytes().all(printable) {
-            let message = format!(
-                "{} holds spaces around the key, or characters that cannot be sent in a header",
-                name(source)
-            );
-            self.refuse(at, message);
-        } else {
-            return Some(SecretString::from(key));
+            return None;
         }
-        None
+        Some(SecretString::from(secret))
     }
 
     /// PEM of certificate authorities; at least one.

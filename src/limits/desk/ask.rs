@@ -1,10 +1,23 @@
 //! Asking: at once, or with a place in the queue.
 
-use super::{Asked, Choice, Desk, Pace, Waiter, for_each_budget, serve::Shut};
+use super::{
+    Asked, Choice, Desk, Obstacle, Pace, Refused, Waiter, for_each_budget,
+    serve::Shut,
+    shared::{AT_ONCE, Taken},
+};
 use crate::limits::{
     BudgetId, Denied, Limit, Micros, Weights,
     fairness::{Place, Ticket},
 };
+
+/// One who did not wait before.
+struct Newcomer {
+    ticket: Ticket,
+    weights: Weights,
+    send_within: Micros,
+    /// The engine is asked for it.
+    tries: bool,
+}
 
 impl<P: Pace> Desk<P> {
     /// Asks for a lease by one of `ways`, the first that goes; at least one. `send_within` is how long
@@ -31,15 +44,21 @@ impl<P: Pace> Desk<P> {
             }
         }
         let mut first_but_denied = Vec::new();
+        let mut tries = None;
         for &(index, way) in &fits {
             if !self.goes_first(now, way, ticket) {
                 continue;
             }
             let line = way.line();
             match self.take(now, way.budgets, weights, send_within) {
-                Ok(lease) => {
+                Ok(Taken::Here(lease)) => {
                     self.queue.charge(line, self.cost(line.domain, weights));
+                    self.count_granted(now, way.budgets);
                     return Asked::Granted { way: index, lease };
+                }
+                Ok(Taken::Tries(lease)) => {
+                    tries = Some((index, lease));
+                    break;
                 }
                 Err(shut) => first_but_denied.push((index, shut)),
             }
@@ -48,9 +67,19 @@ impl<P: Pace> Desk<P> {
             && let Some((budget, limit)) = never
         {
             self.count_refused(budget);
-            return Asked::Never { budget, limit };
+            return Asked::Refused(Refused::Never { budget, limit });
         }
-        self.wait(now, &fits, weights, send_within, ticket, &first_but_denied)
+        let newcomer = Newcomer {
+            ticket,
+            weights,
+            send_within,
+            tries: tries.is_some(),
+        };
+        let asked = self.wait(now, &fits, newcomer, &first_but_denied);
+        if let Some((way, lease)) = tries {
+            self.begin_trial(ticket, way, lease);
+        }
+        asked
     }
 
     /// The first limit of a way that `weights` can never fit.
@@ -79,6 +108,9 @@ impl<P: Pace> Desk<P> {
         let Some(key) = self.queue.front(way.budgets, line, ticket) else {
             return false;
         };
+        if self.is_tried(way.budgets) {
+            return false;
+        }
         way.budgets.iter().all(|budget| {
             let Some(holder) = self.holder(*budget) else {
                 return true;
@@ -94,19 +126,24 @@ impl<P: Pace> Desk<P> {
         &mut self,
         now: Micros,
         ways: &[(usize, &Choice<'_>)],
-        weights: Weights,
-        send_within: Micros,
-        ticket: Ticket,
+        newcomer: Newcomer,
         first_but_denied: &[(usize, Vec<Shut>)],
     ) -> Asked {
-        let full = |budget: &&BudgetId| {
-            let counter = self.counters.get(**budget);
-            counter.is_some_and(|counter| counter.waiting >= counter.max_waiting)
-        };
+        let Newcomer {
+            ticket,
+            weights,
+            send_within,
+            tries,
+        } = newcomer;
         let mut fullest = None;
         let mut places: Vec<(usize, Place)> = Vec::new();
         for &(index, way) in ways {
-            if let Some(&budget) = way.budgets.iter().find(full) {
+            let asks = tries || self.is_tried(way.budgets);
+            let mut full = way
+                .budgets
+                .iter()
+                .filter(|budget| self.is_full(**budget, asks));
+            if let Some(&budget) = full.next() {
                 fullest = Some((budget, way));
                 continue;
             }
@@ -121,7 +158,7 @@ impl<P: Pace> Desk<P> {
         if let Some((budget, way)) = fullest.filter(|_| places.is_empty()) {
             self.count_refused(budget);
             let outlook = self.outlook_of_set(now, way.budgets, weights, Default::default());
-            return Asked::QueueFull { budget, outlook };
+            return Asked::Refused(Refused::QueueFull { budget, outlook });
         }
         for (index, shut) in first_but_denied {
             if let Some((_, place)) = places.iter().find(|(other, _)| other == index) {
@@ -131,10 +168,14 @@ impl<P: Pace> Desk<P> {
         for_each_budget(&places, |budget| {
             if let Some(counter) = self.counters.get_mut(budget) {
                 counter.waiting += 1;
-                counter.counts.waited += 1;
+                counter.counts.waited += u64::from(!tries);
             }
         });
-        let outlook = self.outlook(now, &places, weights);
+        let mut outlook = self.outlook(now, &places, weights);
+        if tries {
+            outlook.obstacle = Obstacle::EngineAsked;
+            outlook.expected = None;
+        }
         let review = outlook.review(now);
         self.reviews.insert((review, ticket));
         let waiter = Waiter {
@@ -144,12 +185,22 @@ impl<P: Pace> Desk<P> {
             told: outlook,
             looked_at: now,
             review,
+            trial: None,
         };
         self.waiters.insert(ticket, waiter);
         Asked::Waits { ticket, outlook }
     }
 
-    fn count_refused(&mut self, budget: BudgetId) {
+    /// Whether nobody more can wait for a budget. Who comes while its engine `asks` is told later.
+    fn is_full(&self, budget: BudgetId, asks: bool) -> bool {
+        let counter = self.counters.get(budget);
+        counter.is_some_and(|counter| {
+            let more = if asks { AT_ONCE } else { 0 };
+            counter.waiting >= counter.max_waiting.saturating_add(more)
+        })
+    }
+
+    pub(super) fn count_refused(&mut self, budget: BudgetId) {
         if let Some(counter) = self.counters.get_mut(budget) {
             counter.counts.refused += 1;
         }

@@ -10,6 +10,7 @@
 //!   those, however little they ask for, so that what asks for much is not starved. Others go on, also by
 //!   those of its budgets that are open: a full budget never makes an open one wait.
 //! - Waiting takes nothing. Whoever withdraws leaves nothing behind.
+//! - Of a budget that others take of, too, nothing is granted before their engine was asked.
 //!
 //! # What it costs
 //!
@@ -21,13 +22,16 @@
 mod ask;
 mod outlook;
 mod serve;
+mod shared;
 mod types;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use outlook::{Obstacle, Outlook};
-pub use types::{Asked, Choice, Counts, Event, Pace};
+pub use shared::{OnLoss, Said};
+pub use types::{Asked, Choice, Counts, Event, Pace, Refused};
 
+use self::shared::{Afar, Trial};
 use super::{
     BudgetId, Day, LeaseId, Limits, Measure, Micros, Settings, Weights,
     fairness::{Place, Queue, SetKey, Ticket},
@@ -51,6 +55,8 @@ struct Waiter {
     looked_at: Micros,
     /// When its outlook is looked at again.
     review: Micros,
+    /// The engine is being asked for it.
+    trial: Option<Trial>,
 }
 
 /// Who holds a budget: nobody behind it gets any of it.
@@ -73,6 +79,8 @@ struct Counter {
     /// Until when it rests by a provider's word, and until when those who wait were told so.
     rests: Micros,
     rests_told: Micros,
+    /// Of a shared budget.
+    afar: Option<Afar>,
 }
 
 /// Limits, and who waits for them.
@@ -87,6 +95,9 @@ pub struct Desk<P> {
     /// All waiters from this one on are to be told anew.
     retell: Option<Ticket>,
     next_ticket: Ticket,
+    on_loss: OnLoss,
+    /// The engine of shared budgets gives no answers.
+    lost: bool,
     events: VecDeque<Event>,
     look: Option<Micros>,
 }
@@ -105,6 +116,7 @@ impl<P: Pace> Desk<P> {
                     day: Day::default(),
                     rests: 0,
                     rests_told: 0,
+                    afar: None,
                 };
                 (settings, counter)
             })
@@ -118,6 +130,8 @@ impl<P: Pace> Desk<P> {
             reviews: BTreeSet::new(),
             retell: None,
             next_ticket: 0,
+            on_loss: OnLoss::default(),
+            lost: false,
             events: VecDeque::new(),
             look: None,
         }
@@ -190,10 +204,13 @@ impl<P: Pace> Desk<P> {
 
     /// Gives up a place. Nothing is left behind.
     pub fn withdraw(&mut self, now: Micros, ticket: Ticket) {
-        if self.remove(ticket).is_none() {
+        let Some(waiter) = self.remove(ticket) else {
             return;
+        };
+        if let Some(trial) = waiter.trial {
+            self.forget_trial(now, ticket, trial);
         }
-        if self.holds(ticket) {
+        if waiter.trial.is_some() || self.holds(ticket) {
             self.serve(now);
         }
     }

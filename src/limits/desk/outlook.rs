@@ -20,12 +20,43 @@ pub enum Obstacle {
     Limit(Limit),
     /// Its pace.
     Pace,
+    /// Others who share it are first.
+    Turn,
+    /// The engine that it is shared by is being asked.
+    EngineAsked,
+    /// That engine does not know yet what was sent before.
+    EngineLearns,
+    /// That engine gives no answers.
+    EngineLost,
+}
+
+/// What waiters tell apart.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Use,
+    Rest,
+    Engine,
+    Nothing,
 }
 
 impl Obstacle {
     /// Whether a provider asked for it.
     pub fn is_rest(&self) -> bool {
         matches!(self, Obstacle::Limit(Limit::Cooldown | Limit::Probe))
+    }
+
+    /// Whether it is the engine, and not the budget.
+    pub fn is_engine(&self) -> bool {
+        matches!(self, Obstacle::EngineLearns | Obstacle::EngineLost)
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            _ if self.is_rest() => Kind::Rest,
+            _ if self.is_engine() => Kind::Engine,
+            Obstacle::EngineAsked => Kind::Nothing,
+            _ => Kind::Use,
+        }
     }
 }
 
@@ -45,6 +76,7 @@ impl Outlook {
     pub(super) fn review(&self, now: Micros) -> Micros {
         match self.expected {
             Some(at) => at.max(now).saturating_add(WORTH_TELLING),
+            None if self.is_asked() => now.saturating_add(WORTH_TELLING),
             None => now.saturating_add(LOOKED_AT_AGAIN),
         }
     }
@@ -65,8 +97,13 @@ impl Outlook {
         self.is_of_the_same(other) && self.expected.is_some() && other.expected.is_none()
     }
 
+    /// Whether there is nothing to tell yet.
+    pub(super) fn is_asked(&self) -> bool {
+        self.obstacle == Obstacle::EngineAsked
+    }
+
     fn is_of_the_same(&self, other: &Outlook) -> bool {
-        self.budget == other.budget && self.obstacle.is_rest() == other.obstacle.is_rest()
+        self.budget == other.budget && self.obstacle.kind() == other.obstacle.kind()
     }
 }
 
@@ -114,13 +151,21 @@ impl<P: Pace> Desk<P> {
             return;
         }
         let places = waiter.places.clone();
-        let outlook = self.outlook(now, &places, waiter.weights);
+        let mut outlook = self.outlook(now, &places, waiter.weights);
         let Some(waiter) = self.waiters.get_mut(&ticket) else {
             return;
         };
         waiter.looked_at = now;
         if told == Told::IfOther && waiter.told.stands_for(&outlook) {
             return;
+        }
+        if outlook.is_asked() {
+            if !waiter.told.is_asked() {
+                outlook = waiter.told;
+            } else if waiter.review <= now {
+                // One question is short. If it is still asked, it is for others.
+                outlook.obstacle = Obstacle::Turn;
+            }
         }
         let review = outlook.review(now);
         self.reviews.remove(&(waiter.review, ticket));
@@ -175,10 +220,16 @@ impl<P: Pace> Desk<P> {
             let day = [self.day(budget)];
             let limits = (self.limits).earliest(now, &[budget], &day, weights, before);
             let paced = self.pace.next(now, budget);
-            let expected = limits.map(|at| at.max(paced)).filter(|at| *at > now);
+            let afar = self.opens_afar(now, budget, weights);
+            let expected = limits.map(|at| at.max(paced));
+            let closed = matches!(afar, Some((Obstacle::EngineLost, _)));
+            let expected = afar.map_or(expected, |(_, until)| expected.max(until));
+            let expected = expected.filter(|at| *at > now && !closed);
             let shut = self.shut(now, budget, weights).map(|shut| shut.obstacle);
-            let obstacle = match expected {
-                Some(at) if at == paced => Some(Obstacle::Pace),
+            let obstacle = match (expected, afar) {
+                _ if closed => Some(Obstacle::EngineLost),
+                (Some(at), Some((obstacle, Some(until)))) if at == until => Some(obstacle),
+                (Some(at), _) if at == paced => Some(Obstacle::Pace),
                 _ => shut.or(holder),
             };
             let stands = obstacle.is_some();

@@ -1,8 +1,8 @@
 //! Rounds: who of those who wait may go.
 
-use super::{Desk, Event, GRANTS_A_LOOK, Holder, Obstacle, Pace, outlook::Told};
+use super::{Desk, Event, GRANTS_A_LOOK, Holder, Obstacle, Pace, outlook::Told, shared::Taken};
 use crate::limits::{
-    BudgetId, Day, Denied, LeaseId, Micros, Weights,
+    BudgetId, Day, Denied, Micros, Weights,
     fairness::{SetKey, Ticket},
 };
 
@@ -41,7 +41,8 @@ impl<P: Pace> Desk<P> {
         let mut released = false;
         let mut round = self.queue.round();
         while let Some((set, key)) = round.next(&self.queue) {
-            if set.iter().any(|budget| self.holder(*budget).is_some()) {
+            let held = set.iter().any(|budget| self.holder(*budget).is_some());
+            if held || self.is_tried(&set) {
                 continue;
             }
             if *left == 0 {
@@ -66,7 +67,8 @@ impl<P: Pace> Desk<P> {
 
     /// Grants the first of a set, or lets it hold what denies it.
     fn try_first(&mut self, now: Micros, set: &SetKey, ticket: Ticket) -> bool {
-        let Some(waiter) = self.waiters.get(&ticket) else {
+        let waiter = self.waiters.get(&ticket);
+        let Some(waiter) = waiter.filter(|waiter| waiter.trial.is_none()) else {
             return false;
         };
         let place = waiter.places.iter().find(|(_, place)| place.set == *set);
@@ -75,11 +77,16 @@ impl<P: Pace> Desk<P> {
         };
         let (weights, within) = (waiter.weights, waiter.send_within);
         match self.take(now, set, weights, within) {
-            Ok(lease) => {
+            Ok(Taken::Here(lease)) => {
                 self.queue.charge_place(&place);
                 self.remove(ticket);
+                self.count_granted(now, set);
                 self.events.push_back(Event::Granted { ticket, way, lease });
                 true
+            }
+            Ok(Taken::Tries(lease)) => {
+                self.begin_trial(ticket, way, lease);
+                false
             }
             Err(shut) => {
                 self.hold(ticket, set, &shut);
@@ -112,25 +119,34 @@ impl<P: Pace> Desk<P> {
         set: &[BudgetId],
         weights: Weights,
         within: Micros,
-    ) -> Result<LeaseId, Vec<Shut>> {
+    ) -> Result<Taken, Vec<Shut>> {
         let paced = set.iter().all(|budget| self.pace.next(now, *budget) <= now);
-        if paced {
+        let by_engine = |budget: &BudgetId| self.shut_by_engine(now, *budget, weights).is_some();
+        if paced && !set.iter().any(by_engine) {
+            let (all, asks) = self.takes_of(set);
             let days = self.days(set);
             let send_by = now.saturating_add(within);
-            if let Ok(lease) = self.limits.acquire(now, set, &days, weights, send_by) {
-                for &budget in set {
-                    self.pace.take(now, budget);
-                    if let Some(counter) = self.counters.get_mut(budget) {
-                        counter.counts.granted += 1;
-                    }
-                }
-                return Ok(lease);
+            if let Ok(lease) = self.limits.acquire(now, &all, &days, weights, send_by) {
+                return Ok(match asks {
+                    true => Taken::Tries(lease),
+                    false => Taken::Here(lease),
+                });
             }
         }
         Err(set
             .iter()
             .filter_map(|budget| self.shut(now, *budget, weights))
             .collect())
+    }
+
+    /// A lease of `set` may be sent.
+    pub(super) fn count_granted(&mut self, now: Micros, set: &[BudgetId]) {
+        for &budget in set {
+            self.pace.take(now, budget);
+            if let Some(counter) = self.counters.get_mut(budget) {
+                counter.counts.granted += 1;
+            }
+        }
     }
 
     /// Whether one budget stands in the way of `weights` now.
@@ -149,11 +165,12 @@ impl<P: Pace> Desk<P> {
             }),
             Ok(()) => {
                 let next = self.pace.next(now, budget);
-                (next > now).then_some(Shut {
+                let paced = (next > now).then_some(Shut {
                     budget,
                     obstacle: Obstacle::Pace,
                     until: Some(next),
-                })
+                });
+                paced.or_else(|| self.shut_by_engine(now, budget, weights))
             }
         }
     }

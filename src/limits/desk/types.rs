@@ -1,8 +1,10 @@
 //! What goes into the desk, and what comes out.
 
+use std::sync::Arc;
+
 use super::Outlook;
 use crate::limits::{
-    BudgetId, LeaseId, Limit, Micros,
+    BudgetId, LeaseId, Limit, Micros, Weights,
     fairness::{Line, Ticket},
 };
 
@@ -60,6 +62,13 @@ pub enum Asked {
         /// What for.
         outlook: Outlook,
     },
+    /// It will not be granted.
+    Refused(Refused),
+}
+
+/// Why somebody is not granted, and does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
     /// It fits none of its ways, ever. The last way's reason.
     Never {
         /// The budget that is too small.
@@ -94,6 +103,24 @@ pub enum Event {
         ticket: Ticket,
         /// What for.
         outlook: Outlook,
+    },
+    /// The engine of its shared budgets is to be asked; the answer is [`Desk::tried`](super::Desk::tried).
+    Try {
+        /// Who.
+        ticket: Ticket,
+        /// Of what; not all of them need be shared.
+        budgets: Arc<[BudgetId]>,
+        /// How much.
+        weights: Weights,
+        /// How long after its grant it may be sent.
+        send_within: Micros,
+    },
+    /// It waits no longer, and is not granted.
+    Refused {
+        /// Who.
+        ticket: Ticket,
+        /// Why.
+        why: Refused,
     },
 }
 

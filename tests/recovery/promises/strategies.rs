@@ -38,6 +38,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Queued),
         2 => prop::sample::select(vec![None, Some(1u64), Some(5), Some(50), Some(700)])
             .prop_map(Op::Held),
+        2 => prop::sample::select(vec![None, Some(1u64), Some(5), Some(50), Some(700)])
+            .prop_map(Op::Away),
+        1 => rarely(Op::Cut),
         1 => (0u8..2).prop_map(Op::Other),
         1 => rarely(Op::Never),
         1 => prop::bool::weighted(0.1).prop_map(|yes| if yes { Op::Refused } else { Op::Queued }),

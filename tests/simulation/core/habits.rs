@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How often each event comes, before a fleet's own habits.
-const EVENTS: [u64; 21] = [
+const EVENTS: [u64; 23] = [
     12, // time passes
     2,  // time passes, unnoticed
     1,  // a time-out that is not due
@@ -34,6 +34,8 @@ const EVENTS: [u64; 21] = [
     3,  // no lease yet
     1,  // no lease at all
     2,  // a lease of another credential
+    3,  // an engine that grants nothing
+    1,  // a lease that is cut
 ];
 
 /// More than is held back of a continuation.
@@ -108,6 +110,7 @@ impl Habits {
             ])),
             18 => Op::Held(dice.pick(&[None, Some(1), Some(5), Some(50), Some(700)])),
             20 => Op::Other(dice.below(2) as u8),
+            21 => Op::Away(dice.pick(&[None, Some(1), Some(5), Some(50), Some(700)])),
             rare if dice.chance(15) => match rare {
                 12 => Op::Cancel,
                 13 => Op::Lost,
@@ -115,6 +118,7 @@ impl Habits {
                 16 if dice.chance(50) => Op::OutOfMemory,
                 16 => Op::Crash,
                 19 => Op::Never,
+                22 => Op::Cut,
                 _ => Op::Refused,
             },
             _ => Op::Spurious,

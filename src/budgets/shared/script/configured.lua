@@ -106,6 +106,20 @@ local function asked()
     return found
 end
 
+-- Until when it is not known what a budget granted before the epoch. What was sent then may be in a window,
+-- whoever sent it. What still runs is of a pod that lives: it tells within a life, or cuts what it sent.
+-- What a day took is not made good.
+local function learns_until(one)
+    local longest = -1
+    for _, window in ipairs(one.limits.windows) do
+        longest = math.max(longest, window.window + one.limits.margin + known_unsent)
+    end
+    if one.limits.concurrent >= 0 and witnessed then
+        longest = math.max(longest, known_life, known_unsent)
+    end
+    return since + longest
+end
+
 -- When enough has left a window, if each unsent lease is sent at the last moment.
 local function frees(budget, window, excess)
     local left, unsent = excess, budget.unsent[window.measure]

@@ -9,10 +9,13 @@
 -- KEYS, all with the domain's hash tag, so that they are in one slot:
 --   1 {redrive:<domain>}:meta    HASH
 --       epoch     names the stretch of time of which everything is known
---       since     when it began; nothing is granted before a quarantine after that has passed
---       quarantine  the longest that a pod told: the longest window, its margin, the longest unsent lease
+--       since     when it began; what a budget may have granted before is not known, see `learns_until`
+--       witnessed 1 if somebody may still be at work with what was granted before
+--       unsent    the longest that a pod told: how long a lease may be unsent
+--       life      the longest that a pod told: how long a lease lives
 --       run       the server's own id: another one may have forgotten what was granted last
 --       last      the latest time that was told; time never runs back
+--       offset    by how much the server's clock is ahead of this time, having stepped
 --       keep      how long an idle domain is kept, the longest that a pod told
 --       kept      when the keys' lives were last prolonged
 --       last_end  when the last unsent lease ends, whatever becomes of it
@@ -25,9 +28,11 @@
 --   4 {redrive:<domain>}:due     ZSET  <lease> by the time it ends, or is forgotten after it was over;
 --                                      "epoch" at infinity, so that the key exists
 --
--- ARGV: verb, name for a new epoch, the server's id as the pod knows it ("-": unknown), revision,
--- quarantine, life of a lease, how long an idle domain is kept; then what the verb says. Times are
--- microseconds, all but the starts and ends of days relative to now.
+-- ARGV: verb, name for a new epoch, the server's id as the pod knows it ("-": unknown), revision, how long
+-- a lease may be unsent, life of a lease, how long an idle domain is kept; the epoch that the pod heard of
+-- last (or nothing), the time that it must be at least by the pod's clock, how much later it may be; then
+-- what the verb says. Times are microseconds; all but that time and the starts and ends of days are
+-- relative to now.
 --
 -- The answer: code, now, epoch, flags, then what the verb says. Flags: 1 another configuration is in use
 -- too, 2 this one was not told yet, 4 the epoch began with this call.
@@ -44,14 +49,17 @@ local MOST_ENTRIES, MOST_DUE = 500, 100
 local MOST = 9007199254740991
 -- A configuration that nobody told for so long is no longer in use.
 local IN_USE = 60000000
+-- In milliseconds.
+local A_DAY = 86400000
 local UNSENT, SENT, OVER = 0, 1, 2
 local FREE, UNTIL, PROBING = 0, 1, 2
 local REQUESTS = 1
 local OTHER_REVISION, UNTOLD, NEW_EPOCH = 1, 2, 4
 
 local verb, nonce, run, revision = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local quarantine, life, keep = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local next_argument = 8
+local unsent, life, keep = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local heard, at_least, slack = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+local next_argument = 11
 
 local function text()
     local value = ARGV[next_argument]
@@ -62,7 +70,6 @@ end
 local function number()
     return tonumber(text())
 end
-
 
 local function int(value)
     return format('%d', value)
@@ -76,20 +83,32 @@ local function less(sum, fewer)
     return math.max(sum - fewer, 0)
 end
 
-local meta = call('HMGET', META, 'epoch', 'since', 'quarantine', 'run', 'last', 'kept', 'last_end',
-    'account', 'revisions', 'keep')
+local meta = call('HMGET', META, 'epoch', 'since', 'unsent', 'run', 'last', 'kept', 'last_end',
+    'account', 'revisions', 'keep', 'life', 'witnessed', 'offset')
 local epoch, known_run = meta[1], meta[4]
-local since, known_quarantine = tonumber(meta[2] or 0), tonumber(meta[3] or 0)
+local since, known_unsent = tonumber(meta[2] or 0), tonumber(meta[3] or 0)
 local last, kept = tonumber(meta[5] or 0), tonumber(meta[6] or 0)
-keep = math.max(keep, tonumber(meta[10] or 0))
+local known_keep, known_life = tonumber(meta[10] or 0), tonumber(meta[11] or 0)
 local last_end = tonumber(meta[7] or 0)
 local granted, sent, returned, expired = unpack(list_of(meta[8] or '[0,0,0,0]'))
 local revisions = list_of(meta[9] or '[]')
-
-local time = redis.call('TIME')
-local now = math.max(tonumber(time[1]) * 1000000 + tonumber(time[2]), last)
+local witnessed, offset = meta[12] == '1', tonumber(meta[13] or 0)
 
 local is_new, dirty, budgets = false, false, {}
+
+-- The time. The server's clock may step; a pod's only runs, and bounds by how much it can be later.
+local time = redis.call('TIME')
+local clock = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local now = clock - offset
+if at_least < 0 or heard ~= epoch then
+    now = math.max(now, last)
+elseif now < math.max(last, at_least) or now > math.max(last, at_least) + slack then
+    -- It stepped; or this call lay around, or another did and was taken for a step. It is this late at
+    -- least, and whoever knows that it is later says so with the next call.
+    now = math.max(last, at_least)
+end
+local stepped = offset ~= clock - now
+offset = clock - now
 
 -- The server's own word, where the pod cannot know whom it speaks to.
 if run == '-' then
@@ -97,10 +116,12 @@ if run == '-' then
 end
 
 -- From now on nothing is known of what was sent before.
-local function begin()
-    epoch, since, known_run, known_quarantine, kept = nonce, now, run, quarantine, 0
-    call('HSET', META, 'epoch', epoch, 'since', int(since), 'quarantine', int(quarantine), 'run', run,
-        'last', int(now))
+local function begin(by_witness)
+    epoch, since, witnessed, known_run = nonce, now, by_witness, run
+    known_unsent, known_life, known_keep = math.max(known_unsent, unsent), math.max(known_life, life), 0
+    call('HSET', META, 'epoch', epoch, 'since', int(since), 'witnessed', witnessed and 1 or 0,
+        'unsent', int(known_unsent), 'life', int(known_life), 'run', run, 'last', int(now),
+        'offset', int(offset))
     call('HSET', LOG, 'epoch', epoch)
     call('HSET', LEASES, 'epoch', epoch)
     call('ZADD', DUE, '+inf', 'epoch')
@@ -108,25 +129,36 @@ local function begin()
 end
 
 local function lost()
-    call('UNLINK', META, LOG, LEASES, DUE)
+    local removed = call('UNLINK', META, LOG, LEASES, DUE)
     granted, sent, returned, expired, last_end, revisions, budgets = 0, 0, 0, 0, 0, {}, {}
-    begin()
+    begin(heard ~= '' or removed > 0)
 end
 
 if call('HGET', LOG, 'epoch') ~= epoch or call('HGET', LEASES, 'epoch') ~= epoch
     or call('ZCARD', DUE) ~= call('HLEN', LEASES) or not epoch then
     lost()
 elseif known_run ~= run then
-    begin()
+    begin(true)
+elseif heard ~= '' and heard ~= epoch and not witnessed then
+    witnessed = true
+    call('HSET', META, 'witnessed', 1)
 end
-known_quarantine = math.max(known_quarantine, quarantine)
+if stepped then
+    call('HSET', META, 'offset', int(offset))
+end
+if known_unsent < unsent or known_life < life then
+    known_unsent, known_life = math.max(known_unsent, unsent), math.max(known_life, life)
+    call('HSET', META, 'unsent', int(known_unsent), 'life', int(known_life))
+end
 
-if kept + keep <= now or kept > now then
-    local milliseconds = int(2 * floor(keep / 1000) + 1)
+if known_keep < keep or kept + known_keep <= now or kept > now then
+    kept, known_keep = now, math.max(known_keep, keep)
+    -- The server forgets by its own clock: a step of less than a day loses nothing.
+    local milliseconds = int(2 * floor(known_keep / 1000) + A_DAY)
     for _, key in ipairs(KEYS) do
         call('PEXPIRE', key, milliseconds)
     end
-    kept, dirty = now, true
+    call('HSET', META, 'kept', int(kept), 'keep', int(known_keep))
 end
 
 -- The other configuration that is in use, if any, once it was looked up.

@@ -15,8 +15,7 @@ local function answer(code, more)
         for i = 1, #revisions, 2 do
             in_use_now[#in_use_now + 1] = format('"%s",%d', revisions[i], revisions[i + 1])
         end
-        call('HSET', META, 'since', int(since), 'quarantine', int(known_quarantine), 'run', known_run,
-            'last', int(now), 'kept', int(kept), 'keep', int(keep), 'last_end', int(last_end),
+        call('HSET', META, 'last', int(now), 'last_end', int(last_end),
             'account', format('[%d,%d,%d,%d]', granted, sent, returned, expired),
             'revisions', '[' .. table.concat(in_use_now, ',') .. ']', unpack(fields))
     elseif now > last then
@@ -33,7 +32,7 @@ if verb == 'acquire' then
     -- lease, pod, input tokens, output tokens, how long it may take to its send, budgets.
     -- granted: how long it may still take to its send, state.
     -- denied: budget (counted from 0), what of it, measure, limit, window, for how long (-1: unknown).
-    -- never: budget, what of it, measure, limit, window. learning: for how long.
+    -- never: budget, what of it, measure, limit, window. learning: budget, for how long.
     local id, pod = text(), text()
     local counts = { 1, number(), number() }
     local send_within = number()
@@ -48,8 +47,15 @@ if verb == 'acquire' then
             return answer('never', { i - 1, unpack(limit) })
         end
     end
-    if now < since + known_quarantine then
-        return answer('learning', { since + known_quarantine - now })
+    local learns, to = nil, now
+    for i, one in ipairs(all) do
+        local this = learns_until(one)
+        if this > to then
+            learns, to = i - 1, this
+        end
+    end
+    if learns then
+        return answer('learning', { learns, to - now })
     end
     local denied
     for i, one in ipairs(all) do
@@ -204,9 +210,9 @@ elseif verb == 'replay' then
     return answer('ok', { taken })
 
 elseif verb == 'status' then
-    -- budgets. For each: sends that run, entries, overruns, then how much of each window and of each day's cap
-    -- is used, after how many these are; before all, the account and how long nothing is granted.
-    local found = { granted, sent, returned, expired, math.max(since + known_quarantine - now, 0) }
+    -- budgets. For each: sends that run, entries, overruns, for how long it grants nothing yet, then how much
+    -- of each window and of each day's cap is used, after how many these are; before all, the account.
+    local found = { granted, sent, returned, expired }
     for _, one in ipairs(asked()) do
         local budget, limits = load(one.name), one.own
         fit(budget, one.limits)
@@ -220,6 +226,7 @@ elseif verb == 'status' then
         tell(budget.running)
         tell(budget.next - budget.front)
         tell(budget.overruns)
+        tell(math.max(learns_until(one) - now, 0))
         tell(#limits.windows + #limits.daily)
         for i = 1, #limits.windows do
             local state = one.limits.windows[i].state

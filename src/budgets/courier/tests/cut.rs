@@ -1,0 +1,97 @@
+//! Sends are cut when their leases may end, and not before.
+
+use super::{server::with_each, *};
+
+/// How long after it was asked for a lease's send is cut.
+const CUT_AFTER: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_send_that_nobody_can_renew_is_cut_before_its_lease_may_end() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        pod.granted(&[AT_A_TIME]).await;
+        let asked = Instant::now();
+        let sent = pod.sent(&[AT_A_TIME, WINDOWS]).await;
+        let (unsent, windows) = (pod.granted(&[AT_A_TIME]).await, pod.sent(&[WINDOWS]).await);
+        let [mut cut, mut uncut] = [sent, windows].map(|id| pod.courier.cut(id));
+        signal(&server, "-STOP");
+        std::future::poll_fn(|cx| cut.poll_cut(cx)).await;
+        let after = asked.elapsed();
+        signal(&server, "-CONT");
+        // It may have been renewed once before the server stood still.
+        let latest = LIFE / 3 + CUT_AFTER + SECOND / 2;
+        assert!(after >= CUT_AFTER && after < latest, "{after:?}");
+        assert!(!pod.courier.leave(unsent), "it is late");
+        assert!(!is_cut(&mut uncut), "of windows only");
+        assert_eq!(pod.courier.status().cut, 1);
+    });
+}
+
+#[test]
+fn where_the_limits_need_not_hold_nothing_is_cut() {
+    with_each(async |server| {
+        let pod = Pod::of(&engine(&server, OnLoss::Open));
+        let sent = pod.sent(&[AT_A_TIME]).await;
+        let mut watch = pod.courier.cut(sent);
+        pod.told().await;
+        signal(&server, "-STOP");
+        tokio::time::sleep(LIFE + SECOND).await;
+        signal(&server, "-CONT");
+        until("the engine is back", || pod.is_up()).await;
+        assert!(!is_cut(&mut watch));
+        assert_eq!(pod.courier.status().cut, 0);
+    });
+}
+
+#[test]
+fn a_send_that_left_late_is_renewed_in_time() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        let id = pod.granted(&[AT_A_TIME]).await;
+        tokio::time::sleep(SECOND * 9 / 10).await;
+        assert!(pod.courier.leave(id));
+        let mut watch = pod.courier.cut(id);
+        tokio::time::sleep(LIFE + SECOND).await;
+        assert!(!is_cut(&mut watch));
+        assert_eq!(pod.running().await, 1);
+    });
+}
+
+#[test]
+fn a_process_that_wakes_up_late_cuts_before_it_renews() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        let id = pod.sent(&[AT_A_TIME]).await;
+        let mut watch = pod.courier.cut(id);
+        pod.told().await;
+        tokio::time::sleep(SECOND / 10).await;
+        assert!(!is_cut(&mut watch));
+        // All of it stands still: there is one thread. The lease still lives when it goes on.
+        std::thread::sleep(CUT_AFTER + SECOND);
+        tokio::task::yield_now().await;
+        tokio::time::sleep(SECOND / 2).await;
+        assert!(is_cut(&mut watch), "although a renewal would have kept it");
+        assert_eq!(pod.running().await, 1, "the engine still had it");
+    });
+}
+
+#[test]
+fn a_send_whose_lease_is_over_is_cut_at_the_next_renewal() {
+    with_each(async |server| {
+        let engine = engine(&server, OnLoss::Closed);
+        let (pod, other) = (Pod::of(&engine), Pod::of(&engine));
+        let [over, windows] = [pod.sent(&[AT_A_TIME]).await, pod.sent(&[WINDOWS]).await];
+        let [mut cut, mut uncut] = [over, windows].map(|id| pod.courier.cut(id));
+        pod.told().await;
+        for id in [over, windows] {
+            let released = other.courier.inner.shared.release(id, LONG).await;
+            assert_eq!(released, Ok(crate::budgets::shared::Heard::Done));
+        }
+        std::future::poll_fn(|cx| cut.poll_cut(cx)).await;
+        assert!(!is_cut(&mut uncut), "of windows only");
+        assert_eq!(pod.courier.status().cut, 1);
+        pod.courier.release(over);
+        pod.courier.release(windows);
+        pod.told().await;
+    });
+}

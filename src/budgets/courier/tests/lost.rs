@@ -1,0 +1,136 @@
+//! The engine is lost, and comes back.
+
+use super::{
+    server::{Kind, each, with_each},
+    *,
+};
+use crate::limits::Limit;
+
+#[test]
+fn a_loss_and_its_end_are_noticed_and_told() {
+    with_each(async |mut server| {
+        let pod = Pod::start(&server);
+        until("it is there", || pod.is_up()).await;
+        assert_eq!(pod.heard.up.load(Ordering::SeqCst), 1);
+        server.kill();
+        // Nobody asks: the connection tells.
+        let took = until("it is lost", || !pod.is_up()).await;
+        assert!(took < 2 * SECOND, "{took:?}");
+        let status = pod.courier.status();
+        assert!(
+            matches!(status.why, Some(Lost::Disconnected(_))),
+            "{status:?}"
+        );
+        assert_eq!(pod.heard.lost.lock().unwrap().len(), 1);
+        server.start_again();
+        until("it is back", || pod.is_up()).await;
+        assert_eq!(pod.heard.up.load(Ordering::SeqCst), 2);
+        let status = pod.courier.status();
+        assert_eq!((status.losses, status.why), (1, None));
+    });
+}
+
+#[test]
+fn one_who_asks_in_vain_notices_it_first() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        pod.granted(&[AT_A_TIME]).await;
+        until("it is there", || pod.is_up()).await;
+        signal(&server, "-STOP");
+        let answer = pod
+            .courier
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+        assert!(answer.await.is_err());
+        assert!(!pod.is_up());
+        assert_eq!(pod.heard.lost.lock().unwrap().len(), 1);
+        signal(&server, "-CONT");
+        until("it is back", || pod.is_up()).await;
+    });
+}
+
+#[test]
+fn an_engine_that_is_not_there_yet_is_lost_until_it_is() {
+    each(|kind: Kind| {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut server = Server::start(kind);
+            server.kill();
+            let pod = Pod::start(&server);
+            until("it is lost", || !pod.heard.lost.lock().unwrap().is_empty()).await;
+            assert_eq!(pod.heard.up.load(Ordering::SeqCst), 0);
+            server.start_again();
+            until("it is there", || pod.is_up()).await;
+            assert_eq!(pod.courier.status().losses, 1);
+        });
+    });
+}
+
+#[test]
+fn what_happened_meanwhile_is_told_when_it_is_back() {
+    with_each(async |server| {
+        let engine = engine(&server, OnLoss::Closed);
+        let (pod, other) = (Pod::of(&engine), Pod::of(&engine));
+        let leases = [
+            pod.sent(&[AT_A_TIME]).await,
+            pod.granted(&[AT_A_TIME]).await,
+        ];
+        pod.told().await;
+        until("it is there", || pod.is_up()).await;
+        signal(&server, "-STOP");
+        until("it is lost", || !pod.is_up()).await;
+        pod.courier.settle(leases[0], NOTHING);
+        pod.courier.release(leases[1]);
+        pod.courier.penalise(&[AT_A_TIME], 60 * SECOND);
+        assert_eq!(pod.courier.status().untold, 2);
+        tokio::time::sleep(SECOND).await;
+        signal(&server, "-CONT");
+        pod.told().await;
+        let status = pod.status().await;
+        assert_eq!(status.budgets[0].running, 0);
+        assert_eq!((status.account.sent, status.account.returned), (1, 1));
+        let asked = other
+            .courier
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+        let answer = asked.await.unwrap();
+        let Answer::Denied {
+            limit: Limit::Cooldown,
+            wait: Some(wait),
+            ..
+        } = answer
+        else {
+            panic!("{answer:?}");
+        };
+        assert!(wait < 59 * SECOND, "what is left of it: {wait:?}");
+        assert_eq!(pod.courier.status().dropped, 0);
+    });
+}
+
+#[test]
+fn what_cannot_be_told_for_a_life_is_dropped() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        let id = pod.sent(&[AT_A_TIME]).await;
+        until("it is there", || pod.is_up()).await;
+        signal(&server, "-STOP");
+        until("it is lost", || !pod.is_up()).await;
+        pod.courier.settle(id, NOTHING);
+        pod.courier.brake(&[AT_A_TIME], SECOND);
+        until("it is dropped", || pod.courier.status().dropped == 1).await;
+        assert_eq!(pod.courier.status().untold, 0);
+        assert_eq!(pod.courier.inner.shared.held(), 0);
+        signal(&server, "-CONT");
+        pod.told().await;
+    });
+}
+
+#[test]
+fn its_end_is_the_end_of_its_tasks() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        pod.sent(&[AT_A_TIME]).await;
+        let inner = Arc::downgrade(&pod.courier.inner);
+        drop(pod.courier);
+        until("nothing is left", || inner.strong_count() == 0).await;
+    });
+}
