@@ -17,7 +17,7 @@
 //! | `revisions` | pods that disagree |
 //! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
 //! | `ways` | a cluster, TLS |
-//! | `hammer` | many at once, by the real clock, and what a decision costs |
+//! | `hammer`, `work` | many at once, by the real clock, and what a decision costs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(
@@ -39,3 +39,4 @@ mod refuses;
 mod revisions;
 mod server;
 mod ways;
+mod work;
