@@ -5,7 +5,6 @@
 //! decided, [`crate::limits`] decides; here are the lock, the clock and the wake-ups.
 
 mod asking;
-#[allow(dead_code, reason = "its status is shown next")]
 mod courier;
 mod days;
 mod engine;

@@ -1,8 +1,8 @@
 //! How budgets stand, for operators.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Budgets, words};
+use super::{Budgets, courier::Courier, words};
 use crate::{
     config::OnLoss,
     limits::{Account, Counts, Limit},
@@ -89,12 +89,29 @@ pub struct EngineStatus {
     pub losses: u64,
     /// Sends that were cut so far, because their leases could not be renewed.
     pub cut: u64,
+    /// Leases so far whose end it was never told: they ended by themselves, a little later.
+    pub dropped: u64,
 }
 
 impl Budgets {
     /// How the engine of shared budgets stands; none where no budget is shared.
     pub fn engine(&self) -> Option<EngineStatus> {
-        None
+        self.engine.courier().map(Courier::status)
+    }
+
+    /// Asks the engine of shared budgets how they stand for all pods, within a time-out; where it gives no
+    /// answer, what it said before stands.
+    pub async fn refresh(&self) {
+        if let Some(courier) = self.engine.courier() {
+            courier.refresh().await;
+        }
+    }
+
+    /// Waits until the engine of shared budgets has heard all that there is to tell: while it is lost, for good.
+    pub async fn told(&self) {
+        if let Some(courier) = self.engine.courier() {
+            courier.told().await;
+        }
     }
 
     /// How every budget stands, in the configuration's order.
@@ -103,6 +120,8 @@ impl Budgets {
         if configured.is_empty() {
             return Vec::new();
         }
+        let fleet = self.engine.courier().map(Courier::fleet);
+        let mut fleet: BTreeMap<_, _> = fleet.into_iter().flatten().collect();
         self.engine.with(|state, now| {
             let all = configured.iter().enumerate();
             all.map(|(id, budget)| {
@@ -121,7 +140,7 @@ impl Budgets {
                 BudgetStatus {
                     name: self.engine.name(id).cloned().unwrap_or_default(),
                     is_shared: budget.is_shared,
-                    fleet: None,
+                    fleet: fleet.remove(&id),
                     limits: limits.collect(),
                     running,
                     waiting: (state.desk.waiting_for(id), budget.max_waiting),

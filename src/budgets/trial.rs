@@ -58,40 +58,29 @@ impl Budgets {
         engine: &SharedEngine,
     ) -> Result<Self, BadOptions> {
         let configured: Arc<[config::Budget]> = configured.into();
-        let (on_loss, kept) = carved(&configured, engine);
+        let on_loss = match engine.on_loss {
+            config::OnLoss::Closed => OnLoss::Closed,
+            config::OnLoss::LocalShare => OnLoss::LocalShare,
+            config::OnLoss::Open => OnLoss::Open,
+        };
         let shared = configured.iter().enumerate();
         let shared = shared.filter(|(_, budget)| budget.is_shared);
         let shares = shared.map(|(id, budget)| {
-            let share = &engine.local_share;
-            let own = budget.settings.carve_out(share.fraction, share.max_pods).1;
+            let own = budget
+                .settings
+                .with_limits(|limit| engine.local_share.of_pod(limit));
             (id, (on_loss == OnLoss::LocalShare).then_some(own))
         });
-        let with_engine = |desk: Desk<_>| desk.with_engine(on_loss, shares);
-        let local = Arc::new(Engine::sharing(clock, Arc::clone(&configured), with_engine));
+        let local = Arc::new(Engine::sharing(clock, Arc::clone(&configured), |desk| {
+            desk.with_engine(on_loss, shares)
+        }));
         let hooks = Arc::new(Hears(Arc::downgrade(&local)));
         local.share_by(Afar {
-            courier: Courier::start(clock, engine, &kept, hooks)?,
+            courier: Courier::start(clock, engine, &configured, hooks)?,
             runtime: Handle::current(),
         });
         Ok(Self { engine: local })
     }
-}
-
-/// What the desk does while the engine is lost, and the budgets as the engine is told them.
-fn carved(configured: &[config::Budget], engine: &SharedEngine) -> (OnLoss, Vec<config::Budget>) {
-    let mut kept = configured.to_vec();
-    let on_loss = match engine.on_loss {
-        config::OnLoss::Closed => OnLoss::Closed,
-        config::OnLoss::Open => OnLoss::Open,
-        config::OnLoss::LocalShare => {
-            let share = &engine.local_share;
-            for budget in &mut kept {
-                budget.settings = budget.settings.carve_out(share.fraction, share.max_pods).0;
-            }
-            OnLoss::LocalShare
-        }
-    };
-    (on_loss, kept)
 }
 
 impl Engine {
@@ -149,8 +138,8 @@ fn said(now: Micros, answer: Result<Answer, Lost>, asked: &[BudgetId]) -> Said {
             until: wait.map(after),
         },
         Ok(Answer::Never { budget, limit }) => Said::Never { budget, limit },
-        Ok(Answer::Learning(wait)) => Said::Denied {
-            budget: first,
+        Ok(Answer::Learning { budget, wait }) => Said::Denied {
+            budget,
             obstacle: Obstacle::EngineLearns,
             until: Some(after(wait)),
         },

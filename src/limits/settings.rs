@@ -84,28 +84,18 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Cuts the limits in two: what an engine may hand out to all, and what each of `holders` may use
-    /// without asking it. The engine never hands out the second, so that all together stay below the limit.
-    /// A share is `fraction` of a limit over the holders, rounded down: of a small limit it is nothing.
+    /// The same with other limits: what `change` makes of each.
     #[must_use]
-    pub fn carve_out(&self, fraction: f64, holders: u32) -> (Settings, Settings) {
-        let (mut engine, mut own) = (self.clone(), self.clone());
-        let cut = |of_all: &mut u64, of_one: &mut u64| {
-            // Below 2^52 this is exact enough: what is rounded is rounded down.
-            *of_one =
-                (*of_all as f64 * fraction.clamp(0.0, 1.0) / f64::from(holders.max(1))) as u64;
-            *of_all = of_all.saturating_sub(of_one.saturating_mul(u64::from(holders.max(1))));
-        };
-        for (all, one) in engine.windows.iter_mut().zip(&mut own.windows) {
-            cut(&mut all.limit, &mut one.limit);
+    pub fn with_limits(&self, change: impl Fn(u64) -> u64) -> Self {
+        let mut changed = self.clone();
+        for window in &mut changed.windows {
+            window.limit = change(window.limit);
         }
-        for (all, one) in engine.daily.iter_mut().zip(&mut own.daily) {
-            cut(&mut all.limit, &mut one.limit);
+        for daily in &mut changed.daily {
+            daily.limit = change(daily.limit);
         }
-        if let (Some(all), Some(one)) = (&mut engine.concurrent, &mut own.concurrent) {
-            cut(all, one);
-        }
-        (engine, own)
+        changed.concurrent = changed.concurrent.map(change);
+        changed
     }
 
     /// Whether anything limits `measure`.

@@ -68,6 +68,7 @@ async fn status(With(admin): With<Admin>) -> Json<DrainStatus> {
 }
 
 async fn overview(With(admin): With<Admin>) -> Json<Overview> {
+    admin.budgets.refresh().await;
     Json(Overview::new(admin.status(), &admin.budgets))
 }
 

@@ -54,6 +54,9 @@ const MAX_HEADER_LIST: u32 = 16 << 10;
 /// rapid-reset attack. Fixed.
 const MAX_PENDING_RESETS: usize = 20;
 
+/// How long the end waits for the engine of shared budgets to hear what ended. Fixed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Streams that the sidecar itself had to refuse or reset for a breach of protocol, over the life of a
 /// connection; above it the client makes it work for nothing. Fixed.
 const MAX_ERROR_RESETS: usize = 1024;
@@ -172,6 +175,11 @@ impl Server {
         };
         // Nobody sweeps any more, and sessions know their registry.
         self.service.registry.clear();
+        // What ended last is told, too: others need not wait then for its leases to end by themselves.
+        let told = self.service.environment.budgets.told();
+        if tokio::time::timeout(LAST_WORDS, told).await.is_err() {
+            tracing::warn!("the engine of shared budgets has not heard of all that ended");
+        }
         result
     }
 

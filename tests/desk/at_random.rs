@@ -61,7 +61,7 @@ struct World {
 impl World {
     fn new(settings: Vec<Settings>, shared: Vec<BudgetId>, on_loss: OnLoss) -> Self {
         let own = |id: &BudgetId| {
-            let share = settings[*id].carve_out(0.5, 2).1;
+            let share = settings[*id].with_limits(|limit| limit / 4);
             (*id, (on_loss == OnLoss::LocalShare).then_some(share))
         };
         let shares: Vec<_> = shared.iter().map(own).collect();

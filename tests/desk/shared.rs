@@ -209,9 +209,7 @@ fn open_grants_what_the_process_alone_may_send() {
 #[test]
 fn a_local_share_grants_what_the_engine_never_hands_out() {
     let whole = requests(100, SECOND);
-    let (engine, own) = whole.carve_out(0.2, 5);
-    assert_eq!(engine.windows[0].limit, 80);
-    assert_eq!(own.windows[0].limit, 4);
+    let own = whole.with_limits(|limit| limit / 25);
     let mut desk = desk([whole]).with_engine(OnLoss::LocalShare, [(0, Some(own))]);
     // While the engine answers, it is asked.
     let ticket = asks(&mut desk, 1);
@@ -233,8 +231,7 @@ fn a_local_share_grants_what_the_engine_never_hands_out() {
 
 #[test]
 fn a_share_of_nothing_is_closed() {
-    let (_, own) = concurrent(3).carve_out(0.5, 2);
-    assert_eq!(own.concurrent, Some(0));
+    let own = concurrent(3).with_limits(|limit| limit / 4);
     let mut desk = desk([concurrent(3)]).with_engine(OnLoss::LocalShare, [(0, Some(own))]);
     desk.engine_lost(1);
     let (_, outlook) = outlook(&mut desk, 1, plain(&[0]), input(0));

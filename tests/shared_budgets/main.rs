@@ -38,5 +38,6 @@ mod proxy;
 mod refuses;
 mod revisions;
 mod server;
+mod together;
 mod ways;
 mod work;

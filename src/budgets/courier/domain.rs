@@ -5,9 +5,13 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::{
-    budgets::shared::{Answer, BadOptions, Options, Today},
+    budgets::{
+        FleetStatus, LimitStatus,
+        shared::{Answer, BadOptions, BudgetStatus, Options, Status, Today},
+        words,
+    },
     config::{self, EnginePlace, OnLoss},
-    limits::{BudgetId, Settings},
+    limits::{BudgetId, Limit, Settings},
 };
 
 /// The domain's budgets: those that are shared, in the configuration's order. Outside they are named by
@@ -107,26 +111,58 @@ impl Domain {
                 budget: self.outward(budget),
                 limit,
             },
-            other @ (Answer::Granted | Answer::Learning(_) | Answer::Over) => other,
+            Answer::Learning { budget, wait } => Answer::Learning {
+                budget: self.outward(budget),
+                wait,
+            },
+            other @ (Answer::Granted | Answer::Over) => other,
+        }
+    }
+
+    /// How the budgets stand by the engine's word of so long ago, each with its name outside.
+    pub(super) fn fleet(&self, status: &Status, age: Duration) -> Vec<(BudgetId, FleetStatus)> {
+        let all = self.budgets.iter().zip(&status.budgets);
+        all.map(|(one, status)| (one.id, one.fleet(status, age)))
+            .collect()
+    }
+}
+
+impl One {
+    fn fleet(&self, status: &BudgetStatus, age: Duration) -> FleetStatus {
+        let settings = &self.settings;
+        let windows = settings.windows.iter().copied().map(Limit::Window);
+        let daily = settings.daily.iter().copied().map(Limit::Daily);
+        let limits = windows.chain(daily).zip(status.used.iter().copied());
+        let at_once = settings.concurrent.map(Limit::Concurrent);
+        let limits = limits.chain(at_once.map(|limit| (limit, status.running)));
+        let limits = limits.filter_map(|(limit, used)| {
+            Some(LimitStatus {
+                which: words::key(&limit)?,
+                used,
+                limit: words::most(&limit)?,
+            })
+        });
+        FleetStatus {
+            limits: limits.collect(),
+            running: status.running,
+            entries: Some(status.entries),
+            overruns: status.overruns,
+            learning: status.learning,
+            age,
         }
     }
 }
 
 /// What the engine is to grant of a budget: less what pods may take without it.
 fn settings(engine: &config::SharedEngine, budget: &config::Budget) -> Settings {
-    let mut settings = budget.settings.clone();
-    if engine.on_loss == OnLoss::LocalShare {
-        let share = &engine.local_share;
-        for window in &mut settings.windows {
-            window.limit = share.of_engine(window.limit);
+    match engine.on_loss {
+        OnLoss::LocalShare => {
+            let share = &engine.local_share;
+            let settings = &budget.settings;
+            settings.with_limits(|limit| share.of_engine(limit))
         }
-        for daily in &mut settings.daily {
-            daily.limit = share.of_engine(daily.limit);
-        }
-        let concurrent = settings.concurrent;
-        settings.concurrent = concurrent.map(|limit| share.of_engine(limit));
+        OnLoss::Closed | OnLoss::Open => budget.settings.clone(),
     }
-    settings
 }
 
 /// How the engine is spoken with.
@@ -155,7 +191,7 @@ mod tests {
     use super::*;
     use crate::{
         config::{LocalShare, SharedEngine},
-        limits::{DailyLimit, Limit, Measure, Refund, WindowLimit},
+        limits::{Account, DailyLimit, Measure, Refund, WindowLimit},
     };
 
     fn engine(on_loss: OnLoss) -> SharedEngine {
@@ -231,6 +267,11 @@ mod tests {
             wait: None,
         };
         assert_eq!(domain.told(denied(0)), denied(1));
+        let learning = |budget| Answer::Learning {
+            budget,
+            wait: Duration::ZERO,
+        };
+        assert_eq!(domain.told(learning(1)), learning(3));
     }
 
     #[test]
@@ -262,6 +303,39 @@ mod tests {
         for on_loss in [OnLoss::Closed, OnLoss::Open] {
             assert_eq!(limits(on_loss), (500, 1_000, Some(200)));
         }
+    }
+
+    #[test]
+    fn how_full_limits_are_is_told_by_their_names() {
+        let said = |running, used: &[u64]| BudgetStatus {
+            running,
+            entries: 9,
+            overruns: 1,
+            learning: Duration::ZERO,
+            used: used.into(),
+        };
+        let status = Status {
+            account: Account::default(),
+            budgets: vec![said(4, &[40]), said(5, &[50, 60])],
+        };
+        let fleet = domain(OnLoss::Closed).fleet(&status, Duration::from_secs(3));
+        let told = |(budget, status): &(BudgetId, FleetStatus)| {
+            let limits = status.limits.iter();
+            let limits = limits.map(|limit| (limit.which.clone(), limit.used, limit.limit));
+            (*budget, limits.collect::<Vec<_>>())
+        };
+        let expected = [
+            (1, vec![("requests/1m".into(), 40, 500)]),
+            (
+                3,
+                vec![
+                    ("requests/1m".into(), 50, 500),
+                    ("requests/day".into(), 60, 1_000),
+                    ("concurrent".into(), 5, 200),
+                ],
+            ),
+        ];
+        assert_eq!(fleet.iter().map(told).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -39,6 +39,7 @@ use std::{
 
 use tokio::{sync::Notify, task::AbortHandle};
 
+pub(super) use self::watch::CutWatch;
 use self::{
     book::{Book, End},
     domain::Domain,
@@ -46,8 +47,10 @@ use self::{
     standing::Standing,
     status::Fill,
 };
-pub(super) use self::{status::EngineStatus, watch::CutWatch};
-use super::shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared};
+use super::{
+    EngineStatus, FleetStatus,
+    shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared},
+};
 use crate::{
     clock::Clock,
     config::{self, OnLoss},
@@ -324,8 +327,14 @@ impl Courier {
         self.inner.status()
     }
 
+    /// How each shared budget stands for all pods together, by the engine's last word; empty before the
+    /// first. Asks nobody.
+    pub(super) fn fleet(&self) -> Vec<(BudgetId, FleetStatus)> {
+        self.inner.fleet()
+    }
+
     /// Asks the engine how full the budgets are now, within a time-out; what it says is in
-    /// [`status`](Self::status) then.
+    /// [`fleet`](Self::fleet) then.
     pub(super) async fn refresh(&self) {
         self.inner.refresh().await;
     }

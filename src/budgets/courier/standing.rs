@@ -70,12 +70,14 @@ impl Standing {
         matches!(self.state, State::Lost(_))
     }
 
-    /// Since when it is what it is, and why it is lost.
-    pub(super) fn since(&self) -> (Duration, Option<&Lost>) {
-        match &self.state {
-            State::Lost(why) => (self.since, Some(why)),
-            State::Connecting | State::Up => (self.since, None),
-        }
+    /// Since when it is there, or not, and why not.
+    pub(super) fn since(&self) -> (Duration, Option<String>) {
+        let why = match &self.state {
+            State::Up => None,
+            State::Connecting => Some("not connected yet".into()),
+            State::Lost(why) => Some(why.to_string()),
+        };
+        (self.since, why)
     }
 
     /// An answer took so long. Whether it was thought lost.
@@ -101,7 +103,8 @@ mod tests {
         assert_eq!(standing.up(2 * SECOND), None);
         assert_eq!(standing.lost(3 * SECOND, &Lost::Timeout), News::Lost);
         assert_eq!(standing.lost(4 * SECOND, &Lost::Timeout), News::No);
-        assert_eq!(standing.since(), (3 * SECOND, Some(&Lost::Timeout)));
+        let why = Some(Lost::Timeout.to_string());
+        assert_eq!(standing.since(), (3 * SECOND, why));
         assert_eq!(standing.up(5 * SECOND), Some(2 * SECOND));
         assert_eq!((standing.losses, standing.is_up()), (1, true));
     }
