@@ -40,4 +40,5 @@ mod revisions;
 mod server;
 mod together;
 mod ways;
+#[allow(dead_code, reason = "benches use the rest")]
 mod work;

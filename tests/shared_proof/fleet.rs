@@ -107,22 +107,6 @@ impl Fleet {
             url = provider.base_url(),
             shared = limits.yaml(),
         );
-        // TEMPORARY
-        let yaml = if std::env::var("REDRIVE_PROOF_LOCAL").is_ok() {
-            let text = yaml.replace(", engine: redis", "");
-            let text = text
-                .replace("limit: 20}", "limit: 2}")
-                .replace("limit: 20,", "limit: 2,")
-                .replace("limit: 100,", "limit: 12,")
-                .replace("limit: 40,", "limit: 5,")
-                .replace("concurrent: 12", "concurrent: 1")
-                .replace("concurrent: 40", "concurrent: 5")
-                .replace("concurrent: 8", "concurrent: 1");
-            let lines = text.lines().filter(|line| !line.starts_with("engines"));
-            lines.collect::<Vec<_>>().join("\n")
-        } else {
-            yaml
-        };
         let mut starting = JoinSet::new();
         for _ in 0..PODS {
             let yaml = yaml.clone();
