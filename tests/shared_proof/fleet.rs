@@ -25,6 +25,9 @@ pub const MARGIN: Duration = Duration::from_millis(250);
 /// What a lease may take to be sent, which is the connect timer.
 pub const LONGEST_UNSENT: Duration = Duration::from_secs(10);
 
+/// How long a lease lives that nobody renews.
+pub const LIFE: Duration = Duration::from_secs(15);
+
 /// How long anything may take that is not bounded below it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,7 +43,11 @@ pub struct Limits {
 impl Limits {
     /// How long an engine that has forgotten grants nothing.
     pub fn learning(&self) -> Duration {
-        self.window + MARGIN + LONGEST_UNSENT
+        let windows = self.window + MARGIN + LONGEST_UNSENT;
+        match self.concurrent {
+            Some(_) => windows.max(LIFE),
+            None => windows,
+        }
     }
 
     /// How long it takes for the whole limit to come round.
@@ -120,11 +127,13 @@ impl Fleet {
                 }
             });
         }
+        let pods = starting.join_all().await;
+        lag.forget();
         Self {
             limits,
             provider,
             lag,
-            pods: starting.join_all().await,
+            pods,
         }
     }
 

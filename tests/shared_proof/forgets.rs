@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::{
-    proof::{Seen, run, strict},
+    proof::{Seen, run, same_account, strict},
     server::Kind,
     stage::{CLOSED, LIMITS, Stage, a_while, has},
 };
@@ -65,6 +65,7 @@ async fn scripts_flushed() -> Seen {
     a_while().await;
     let seen = Seen::of(&stage.fleet, [stage.first, load.stop().await]).await;
     seen.nobody_failed();
+    same_account(&stage.server, &seen).await;
     let pause = seen.longest_pause(from);
     println!("SCRIPT FLUSH: the longest pause is {pause:?}");
     assert!(pause <= 2 * LIMITS.period(), "{pause:?}");

@@ -148,8 +148,16 @@ async fn open() -> Seen {
     let lost = stage.fleet.now();
     sleep(secs(5)).await;
     let until = stage.fleet.now();
+    for pod in &stage.fleet.pods {
+        let engine = pod.sidecar.status().await["engine"].clone();
+        assert_eq!(engine["state"], "lost", "{engine}");
+        assert_eq!(engine["strict"], false, "{engine}");
+        let log = pod.sidecar.log();
+        assert!(log.contains("NOT strict"), "{log}");
+    }
     let seen = Seen::of(&stage.fleet, [stage.first, load.stop().await]).await;
     seen.nobody_failed();
+    assert!(seen.broken().is_some(), "the sweep sees nothing");
     let sends = seen.within(lost + ON_ITS_WAY, until) as u64;
     println!(
         "lost, open: {sends} sends in {:?}",

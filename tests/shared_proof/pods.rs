@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use redrive::{proto::VerdictClass, simulator::Received};
 use tokio::time::sleep;
 
 use super::{
-    fleet::{Fleet, Limits, PODS},
-    load::{Clients, Stays},
-    proof::{Seen, engine_account, run, strict},
+    fleet::{Fleet, LIFE, Limits, PODS},
+    load::{Call, Clients, Stays},
+    proof::{Seen, engine_account, run, same_account, strict},
     server::Kind,
     stage::{CLOSED, LIMITS, Stage, a_while, has},
 };
@@ -15,9 +16,6 @@ use super::{
 const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
-
-/// How long a lease lives that nobody renews.
-const LIFE: Duration = secs(15);
 
 /// Twice what a lease lives.
 const PAUSED: Duration = secs(30);
@@ -36,8 +34,29 @@ fn arrivals_of(seen: &Seen, fleet: &Fleet, pod: usize) -> Vec<Duration> {
     of.map(|one| one.arrived).collect()
 }
 
+/// Answers that last longer than the pod that is paused.
+fn long(per_pod: usize) -> Clients {
+    Clients {
+        per_pod,
+        words: LONG,
+        pace: Duration::from_millis(500),
+        stays: Stays::Once,
+        ..Clients::new("default")
+    }
+}
+
+/// Words of such an answer.
+const LONG: usize = 120;
+
+fn is_long(request: &Received) -> bool {
+    let prompt = request.script.as_deref().unwrap_or_default();
+    prompt.split(' ').nth(2) == Some(&LONG.to_string())
+}
+
 async fn paused() -> Seen {
     let stage = Stage::of(Kind::Redis, LIMITS, CLOSED).await;
+    let long = stage.fleet.load([VICTIM], long(2));
+    sleep(secs(1)).await;
     let load = stage.load();
     a_while().await;
     let victim = &stage.fleet.pods[VICTIM].sidecar;
@@ -48,8 +67,11 @@ async fn paused() -> Seen {
     let woke = stage.fleet.now();
     a_while().await;
     sleep(secs(2)).await;
-    let seen = Seen::of(&stage.fleet, [stage.first, load.stop().await]).await;
-    seen.nobody_failed();
+    let calls = [stage.first, long.stop().await, load.stop().await];
+    let mut seen = Seen::of(&stage.fleet, calls).await;
+    seen.outlived = is_long;
+    let is_cut = |call: &Call| call.class == Some(VerdictClass::LimiterUnavailable);
+    seen.nobody_failed_but(|call| call.wish.words == LONG && is_cut(call));
     let of_victim = arrivals_of(&seen, &stage.fleet, VICTIM);
     let early = of_victim
         .iter()
@@ -59,13 +81,23 @@ async fn paused() -> Seen {
     let again = of_victim.iter().find(|at| **at >= woke);
     let again = *again.expect("it never sends again") - woke;
     let pause = seen.longest_pause(from);
+    // Their leases were over long before: whoever has their places now does not know of them.
+    let cut = seen
+        .log
+        .iter()
+        .filter(|one| is_long(one) && one.arrived < from);
+    let cut: Vec<Duration> = cut
+        .map(|one| one.ended.unwrap().saturating_sub(woke))
+        .collect();
     println!(
-        "paused for 30 s: the others' longest pause is {pause:?}; it sends again after {again:?}"
+        "paused for 30 s: the others' longest pause is {pause:?}; it sends again after {again:?}, its streams \
+         are cut after {cut:?}"
     );
+    assert_eq!(cut.len(), 2);
+    assert!(cut.iter().all(|after| *after <= secs(1)), "{cut:?}");
     assert!(again <= secs(5), "{again:?}");
     assert!(pause <= 2 * LIMITS.period(), "{pause:?}");
-    let account = engine_account(&stage.server).await;
-    assert!(account.sent >= seen.sends(), "{account:?}");
+    same_account(&stage.server, &seen).await;
     seen
 }
 
@@ -78,15 +110,7 @@ const FEW: Limits = Limits {
 
 async fn killed() -> Seen {
     let mut stage = Stage::of(Kind::Redis, FEW, CLOSED).await;
-    // Answers that outlive their pod.
-    let long = Clients {
-        per_pod: 4,
-        words: 60,
-        pace: Duration::from_millis(500),
-        stays: Stays::Once,
-        ..Clients::new("default")
-    };
-    let doomed = stage.fleet.load([VICTIM], long);
+    let doomed = stage.fleet.load([VICTIM], long(4));
     sleep(secs(3)).await;
     let others = (0..PODS).filter(|pod| *pod != VICTIM);
     let clients = Clients {

@@ -13,7 +13,7 @@ use redrive::{
 use super::{
     fleet::{Fleet, PODS},
     load::Clients,
-    proof::{Seen, run, strict},
+    proof::{Seen, run, same_account, strict},
     provider::answer,
     server::{Kind, Server},
     stage::{CLOSED, LIMITS, a_while, all, engine, has},
@@ -44,6 +44,7 @@ async fn refused() -> Seen {
     a_while().await;
     let seen = Seen::of(&fleet, [first, load.stop().await]).await;
     seen.nobody_failed();
+    same_account(&server, &seen).await;
     seen
 }
 

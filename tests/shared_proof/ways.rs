@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use super::{
     fleet::Fleet,
     load::Clients,
-    proof::{Seen, run, strict},
+    proof::{Seen, run, same_account, strict},
     replica::Replica,
     road::Road,
     server::{Kind, Server},
@@ -40,6 +40,7 @@ async fn late_answers() -> Seen {
     a_while().await;
     let seen = Seen::of(&fleet, [first, load.stop().await]).await;
     seen.nobody_failed();
+    same_account(&server, &seen).await;
     println!("late answers: sends go on after {went_on:?}");
     // A lease whose answer was lost ends by itself at the latest.
     assert!(went_on < secs(15), "{went_on:?}");
