@@ -136,6 +136,50 @@ fn what_depends_on_others_is_asked_for_again_soon_and_what_is_far_off_every_seco
 }
 
 #[test]
+fn once_the_engine_speaks_of_the_budget_again_all_hear_what_they_wait_for() {
+    let learns = Said::Denied {
+        budget: 0,
+        obstacle: Obstacle::EngineLearns,
+        until: Some(SECOND),
+    };
+    for (full, said) in [
+        (5, denied(Some(60 * SECOND))),
+        // What follows from its own sends needs no further word.
+        (1, Said::Granted),
+    ] {
+        for lost in [false, true] {
+            let mut desk = shared(requests(full, 60 * SECOND));
+            let ask = |_| outlook(&mut desk, 1, plain(&[0]), input(0)).0;
+            let all: Vec<Ticket> = (0..3).map(ask).collect();
+            tries(&mut desk);
+            if lost {
+                desk.engine_lost(1);
+            }
+            desk.tried(1, all[0], if lost { Said::Lost } else { learns });
+            desk.look(1);
+            let hear = told(&mut desk);
+            assert!(
+                hear.len() == 3 && hear.iter().all(|(_, outlook)| outlook.obstacle.is_engine())
+            );
+            if lost {
+                desk.engine_up(SECOND);
+            } else {
+                desk.look(SECOND);
+            }
+            assert_eq!(tries(&mut desk), [(all[0], vec![0])]);
+            desk.tried(SECOND, all[0], said);
+            desk.look(SECOND);
+            let hear = told(&mut desk);
+            let waits = all.len() - usize::from(said == Said::Granted);
+            let limits = hear
+                .iter()
+                .filter(|(_, o)| matches!(o.obstacle, Obstacle::Limit(_)));
+            assert_eq!(limits.count(), waits, "{said:?} after {lost}: {hear:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_known_to_have_come_back_is_asked_for_at_once() {
     let mut desk = shared(requests(5, SECOND));
     let ticket = asks(&mut desk, 1);

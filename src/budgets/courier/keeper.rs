@@ -2,6 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout_at},
+};
+
 use super::{Inner, PATIENCE, standing::News, teller};
 use crate::{
     budgets::shared::{Linked, Lost, Server},
@@ -42,24 +47,31 @@ async fn renew(inner: &Inner) {
     loop {
         let begun = inner.now();
         let next = match inner.renew(patience).await {
-            Ok(()) => {
+            Ok(forgot) => {
                 pause = FIRST_PAUSE;
                 patience = inner.timeout * PATIENCE;
                 inner.is_up();
                 inner.refresh().await;
-                inner.next_renewal(begun)
+                if forgot {
+                    inner.renews_at(inner.now() + jittered(FIRST_PAUSE))
+                } else {
+                    inner.renews_after(begun)
+                }
             }
             Err(lost) => {
                 inner.is_lost(&lost);
                 patience = inner.timeout;
-                let next = inner.now() + jittered(pause);
+                let next = inner.renews_at(inner.now() + jittered(pause));
                 pause = (pause * 2).min(LAST_PAUSE);
                 next
             }
         };
         inner.let_go_of_outlived();
-        inner.state().renew_at = Some(next);
-        inner.sleep(Some(next), &inner.renewing).await;
+        let sooner = inner.sleep(Some(next), &inner.renewing).await;
+        if sooner && inner.standing().is_lost() {
+            // One that answers this and not that is not asked on and on, and not by all pods at once.
+            sleep(jittered(FIRST_PAUSE)).await;
+        }
     }
 }
 
@@ -80,26 +92,28 @@ async fn watch(inner: &Inner) {
 }
 
 impl Inner {
-    /// Until `until`, or until it is to be sooner.
-    async fn sleep(&self, until: Option<Duration>, sooner: &tokio::sync::Notify) {
+    /// Until `until`, or until it is to be sooner; whether it was.
+    async fn sleep(&self, until: Option<Duration>, sooner: &Notify) -> bool {
         let Some(until) = until else {
-            return sooner.notified().await;
+            sooner.notified().await;
+            return true;
         };
-        tokio::select! {
-            () = sooner.notified() => {}
-            () = tokio::time::sleep_until(self.clock.instant(Time::from_origin(until))) => {}
-        }
+        let until = self.clock.instant(Time::from_origin(until));
+        timeout_at(until, sooner.notified()).await.is_ok()
     }
 
-    /// Renews what is held. Whatever is late is cut first: should the process have been stopped, what the
-    /// engine hears now must not keep it.
-    async fn renew(&self, patience: Duration) -> Result<(), Lost> {
+    /// Renews what is held; whether the engine forgot it, and has to be asked again. Whatever is late is cut
+    /// first: should the process have been stopped, what the engine hears now must not keep it.
+    async fn renew(&self, patience: Duration) -> Result<bool, Lost> {
         for batch in self.shared.batches() {
             self.cut_late();
             let begun = self.now();
             let renewed = self.shared.prolong(&batch, patience).await;
             self.cut_late();
             let renewed = renewed?;
+            if renewed.forgot {
+                return Ok(true);
+            }
             let cuts = {
                 let mut state = self.state();
                 state.book.prolonged(&renewed.prolonged, begun);
@@ -107,7 +121,7 @@ impl Inner {
             };
             cuts.tell();
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Cuts what is late; when the next will be.
@@ -123,11 +137,20 @@ impl Inner {
         next
     }
 
+    fn renews_at(&self, next: Duration) -> Duration {
+        self.state().renew_at = Some(next);
+        next
+    }
+
     /// When to renew next after a renewal that began then.
-    fn next_renewal(&self, begun: Duration) -> Duration {
+    fn renews_after(&self, begun: Duration) -> Duration {
         let next = begun + self.life / 3;
-        let first = self.state().book.renew_by();
-        first.map_or(next, |first| first.min(next).max(begun + self.life / 15))
+        // In one step: whoever leaves now sees when it would be renewed.
+        let mut state = self.state();
+        let first = state.book.renew_by();
+        let next = first.map_or(next, |first| first.min(next).max(begun + self.life / 15));
+        state.renew_at = Some(next);
+        next
     }
 
     fn let_go_of_outlived(&self) {

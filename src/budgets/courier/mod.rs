@@ -176,7 +176,8 @@ impl Courier {
 
     /// Asks the engine for a lease of those of `budgets` that are shared, for [`PATIENCE`] time-outs at the
     /// most. What is granted is to be ended by [`settle`](Self::settle) or [`release`](Self::release).
-    /// Dropped, it gives back what it may have been granted.
+    /// Dropped, it gives back what it may have been granted. Not to be polled under a lock: where there is no
+    /// answer, it calls [`Hooks::engine_lost`].
     ///
     /// # Errors
     /// [`Lost`] if there is no answer: the lease must not be asked for again.

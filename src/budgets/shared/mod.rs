@@ -156,6 +156,8 @@ pub struct Renewed {
     pub prolonged: Vec<Id>,
     /// Are over, and held no longer.
     pub over: Vec<Id>,
+    /// The engine forgot what it knew, and is told again: to be asked again then.
+    pub forgot: bool,
 }
 
 /// What a domain's budgets are like.

@@ -180,10 +180,11 @@ impl Shared {
         }
         let (head, mut reader) = self.inner.ask(&call, patience).await?;
         let mut ledger = self.inner.ledger();
-        if head.epoch != ledger.epoch {
-            return Err(Lost::NotReady("it forgot, and is told again".into()));
-        }
         let mut renewed = Renewed::default();
+        if head.epoch != ledger.epoch {
+            renewed.forgot = true;
+            return Ok(renewed);
+        }
         while !reader.is_over() {
             let index = reader.index(batch.len())?;
             renewed.over.extend(batch.get(index).map(|(id, _)| *id));
@@ -209,7 +210,11 @@ impl Shared {
     pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
         let mut over = Vec::new();
         for batch in self.batches() {
-            over.append(&mut self.prolong(&batch, patience).await?.over);
+            let mut renewed = self.prolong(&batch, patience).await?;
+            if renewed.forgot {
+                return Err(Lost::NotReady("it forgot, and is told again".into()));
+            }
+            over.append(&mut renewed.over);
         }
         Ok(over)
     }

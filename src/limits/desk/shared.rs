@@ -69,6 +69,8 @@ pub(super) struct Afar {
     trial: Option<Ticket>,
     /// What the engine said last, and when it is asked again.
     shut: Option<(Obstacle, Option<Micros>, Micros)>,
+    /// The last that was heard was of the engine itself, not of the budget.
+    was_away: bool,
 }
 
 /// One who tries.
@@ -103,6 +105,7 @@ impl<P: Pace> Desk<P> {
                     share,
                     trial: None,
                     shut: None,
+                    was_away: false,
                 });
             }
         }
@@ -116,6 +119,7 @@ impl<P: Pace> Desk<P> {
             return false;
         };
         self.trial_is_over(ticket);
+        self.hears_of(ticket, said);
         match said {
             Said::Granted => self.trial_succeeds(now, ticket, trial),
             Said::Denied {
@@ -151,6 +155,8 @@ impl<P: Pace> Desk<P> {
         if !self.lost {
             self.lost = true;
             self.retell = Some(0);
+            let afar = self.counters.iter_mut().filter_map(|c| c.afar.as_mut());
+            afar.for_each(|afar| afar.was_away = true);
             self.serve(now);
         }
     }
@@ -307,6 +313,24 @@ impl<P: Pace> Desk<P> {
                 && afar.trial == Some(ticket)
             {
                 afar.trial = None;
+            }
+        }
+    }
+
+    /// Once the engine speaks of budgets again, and no longer of itself, all learn what they wait for: they
+    /// were told of the engine, and for how long that was to last.
+    fn hears_of(&mut self, ticket: Ticket, said: Said) {
+        let is_away = match said {
+            Said::Denied { obstacle, .. } => obstacle.is_engine(),
+            Said::Lost => true,
+            Said::Granted | Said::Never { .. } => false,
+        };
+        for budget in self.shared_of(ticket) {
+            if let Some(afar) = self.afar_mut(budget) {
+                let was_away = std::mem::replace(&mut afar.was_away, is_away);
+                if was_away && !is_away {
+                    self.retell = Some(0);
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ fn a_loss_and_its_end_are_noticed_and_told() {
         until("it is there", || pod.is_up()).await;
         assert_eq!(pod.heard.up.load(Ordering::SeqCst), 1);
         server.kill();
-        // Nobody asks: the connection tells.
+        // Nobody asks: the next renewal tells.
         let took = until("it is lost", || !pod.is_up()).await;
         assert!(took < 2 * SECOND, "{took:?}");
         let status = pod.courier.status();
@@ -61,6 +61,27 @@ fn an_engine_that_is_not_there_yet_is_lost_until_it_is() {
             until("it is there", || pod.is_up()).await;
             assert_eq!(pod.courier.status().losses, 1);
         });
+    });
+}
+
+#[test]
+fn an_engine_that_forgot_is_not_lost_and_is_told_again() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        let id = pod.sent(&[AT_A_TIME]).await;
+        let mut watch = pod.courier.cut(id);
+        pod.told().await;
+        until("it is there", || pod.is_up()).await;
+        server.beside().run::<()>(&["FLUSHALL"]);
+        // Longer than an unrenewed lease lives.
+        tokio::time::sleep(LIFE + SECOND).await;
+        assert!(!is_cut(&mut watch));
+        assert_eq!(pod.running().await, 1);
+        let status = pod.courier.status();
+        assert_eq!((status.lost, status.losses), (None, 0));
+        pod.courier.settle(id, NOTHING);
+        pod.told().await;
+        assert_eq!(pod.running().await, 0);
     });
 }
 

@@ -143,7 +143,7 @@ impl Pod {
     fn with(engine: &SharedEngine, budgets: &[config::Budget]) -> Self {
         let options = Options {
             life: LIFE,
-            longest_unsent: SECOND,
+            longest_unsent: SECOND * 3 / 2,
             ..domain::options(engine).unwrap()
         };
         let heard = Arc::new(Heard::default());
@@ -160,7 +160,7 @@ impl Pod {
         let begun = Instant::now();
         loop {
             let id = Id::random();
-            let answer = self.courier.acquire(id, budgets, tokens(100), SECOND);
+            let answer = self.courier.acquire(id, budgets, tokens(100), LONG);
             match answer.await {
                 Ok(Answer::Granted) => return id,
                 answer => assert!(begun.elapsed() < LONG, "{answer:?}"),
