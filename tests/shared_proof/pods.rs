@@ -70,8 +70,10 @@ async fn paused() -> Seen {
     let calls = [stage.first, long.stop().await, load.stop().await];
     let mut seen = Seen::of(&stage.fleet, calls).await;
     seen.outlived = is_long;
+    // Whatever it had under way was cut.
     let is_cut = |call: &Call| call.class == Some(VerdictClass::LimiterUnavailable);
-    seen.nobody_failed_but(|call| call.wish.words == LONG && is_cut(call));
+    let was_paused = |call: &Call| call.pod == VICTIM && (call.began..call.ended).contains(&from);
+    seen.nobody_failed_but(|call| is_cut(call) && was_paused(call));
     let of_victim = arrivals_of(&seen, &stage.fleet, VICTIM);
     let early = of_victim
         .iter()
