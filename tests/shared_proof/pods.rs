@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::{
     fleet::{Fleet, LIFE, Limits, PODS},
-    load::{Call, Clients, Stays},
+    load::{Clients, Stays},
     proof::{Seen, engine_account, run, same_account, strict},
     server::Kind,
     stage::{CLOSED, LIMITS, Stage, a_while, has},
@@ -70,10 +70,12 @@ async fn paused() -> Seen {
     let calls = [stage.first, long.stop().await, load.stop().await];
     let mut seen = Seen::of(&stage.fleet, calls).await;
     seen.outlived = is_long;
-    // Whatever it had under way was cut.
-    let is_cut = |call: &Call| call.class == Some(VerdictClass::LimiterUnavailable);
-    let was_paused = |call: &Call| call.pod == VICTIM && (call.began..call.ended).contains(&from);
-    seen.nobody_failed_but(|call| is_cut(call) && was_paused(call));
+    // Whatever it had under way was cut; what it had not read yet came too late.
+    let ends = [VerdictClass::LimiterUnavailable, VerdictClass::Deadline].map(Some);
+    seen.nobody_failed_but(|call| {
+        let was_paused = (call.began..call.ended).contains(&from);
+        call.pod == VICTIM && was_paused && ends.contains(&call.class)
+    });
     let of_victim = arrivals_of(&seen, &stage.fleet, VICTIM);
     let early = of_victim
         .iter()
