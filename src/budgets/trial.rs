@@ -1,6 +1,9 @@
 //! Asking the engine of shared budgets for those whom the desk lets try, and hearing of its state.
 
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 
 use tokio::runtime::Handle;
 
@@ -14,12 +17,15 @@ use crate::{
     clock::Clock,
     config::{self, Config, SharedEngine},
     limits::{BudgetId, Desk, Micros, Obstacle, OnLoss, Said, Ticket, Weights},
+    telemetry::{EngineAnswer, Telemetry},
 };
 
 /// The engine, and where those run who ask it.
 pub(super) struct Afar {
     pub(super) courier: Courier,
     runtime: Handle,
+    /// Where the engine's answers are counted.
+    telemetry: OnceLock<Telemetry>,
 }
 
 /// Somebody for whom the engine is to be asked.
@@ -78,8 +84,16 @@ impl Budgets {
         local.share_by(Afar {
             courier: Courier::start(clock, engine, &configured, hooks)?,
             runtime: Handle::current(),
+            telemetry: OnceLock::new(),
         });
         Ok(Self { engine: local })
+    }
+
+    /// The answers of the engine of shared budgets are counted from now on; those who call again are not heard.
+    pub fn measure(&self, telemetry: &Telemetry) {
+        if let Some(afar) = self.engine.afar() {
+            let _ = afar.telemetry.set(telemetry.clone());
+        }
     }
 }
 
@@ -92,7 +106,10 @@ impl Engine {
     }
 
     async fn asks(self: Arc<Self>, trial: Trial) {
-        let Some(Afar { courier, .. }) = self.afar() else {
+        let Some(Afar {
+            courier, telemetry, ..
+        }) = self.afar()
+        else {
             return;
         };
         let id = Id::random();
@@ -102,8 +119,12 @@ impl Engine {
             weights,
             send_within,
         } = trial;
-        let within = std::time::Duration::from_micros(send_within);
+        let within = Duration::from_micros(send_within);
+        let asked = self.now();
         let answer = courier.acquire(id, &budgets, weights, within).await;
+        if let Some(telemetry) = telemetry.get() {
+            telemetry.engine_asked(kind(&answer), self.now().saturating_sub(asked));
+        }
         let granted = matches!(answer, Ok(Answer::Granted));
         let taken = self.with(|state, now| {
             let said = said(now, answer, &budgets);
@@ -119,6 +140,16 @@ impl Engine {
         if let Some(afar) = self.afar() {
             afar.courier.release(lease);
         }
+    }
+}
+
+/// An answer as it is counted. One that was given back before it was granted gave nothing.
+fn kind(answer: &Result<Answer, Lost>) -> EngineAnswer {
+    match answer {
+        Ok(Answer::Granted) => EngineAnswer::Granted,
+        Ok(Answer::Denied { .. } | Answer::Never { .. } | Answer::Over) => EngineAnswer::Denied,
+        Ok(Answer::Learning { .. }) => EngineAnswer::Learning,
+        Err(_) => EngineAnswer::Lost,
     }
 }
 
@@ -141,6 +172,11 @@ fn said(now: Micros, answer: Result<Answer, Lost>, asked: &[BudgetId]) -> Said {
         Ok(Answer::Learning { budget, wait }) => Said::Denied {
             budget,
             obstacle: Obstacle::EngineLearns,
+            until: Some(after(wait)),
+        },
+        Ok(Answer::Turn { budget, wait }) => Said::Denied {
+            budget,
+            obstacle: Obstacle::Turn,
             until: Some(after(wait)),
         },
         // It was given back before it was granted: it asks again, by another name.

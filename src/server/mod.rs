@@ -89,6 +89,7 @@ impl Server {
         }
         if config.budgets.iter().any(|budget| budget.is_shared) {
             let budgets = budgets.clone();
+            budgets.measure(&telemetry);
             telemetry.observe_engine(move || overview::engine_reading(&budgets));
         }
         let commons = Commons::new(config.retry_budget);

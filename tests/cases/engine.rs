@@ -13,7 +13,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpSocket, TcpStream},
     task::{JoinSet, spawn_blocking},
-    time::{Instant, sleep, sleep_until},
+    time::sleep,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -28,6 +28,8 @@ pub struct Engine {
     server: Arc<Server>,
     port: u16,
     faults: Faults,
+    /// The calls have begun: their time runs.
+    begun: CancellationToken,
     /// Keeps the port of one that is down from the beginning.
     _held: Option<TcpSocket>,
     _end: DropGuard,
@@ -44,7 +46,7 @@ struct Way {
 impl Engine {
     pub async fn start(faults: &Faults) -> Self {
         let server = spawn_blocking(|| Server::start(Kind::Redis)).await.unwrap();
-        let end = CancellationToken::new();
+        let (begun, end) = (CancellationToken::new(), CancellationToken::new());
         let way = Arc::new(Way {
             server: server.port,
             faults: faults.clone(),
@@ -59,7 +61,7 @@ impl Engine {
             down => {
                 let listener = socket.listen(64).unwrap();
                 let down = down.map(Duration::from_millis);
-                tokio::spawn(serve(listener, way, down, end.clone()));
+                tokio::spawn(serve(listener, way, down, begun.clone(), end.clone()));
                 None
             }
         };
@@ -67,6 +69,7 @@ impl Engine {
             server: Arc::new(server),
             port,
             faults: faults.clone(),
+            begun,
             _held: held,
             _end: end.drop_guard(),
         }
@@ -74,6 +77,11 @@ impl Engine {
 
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The first call comes now.
+    pub fn begin(&self) {
+        self.begun.cancel();
     }
 
     /// What an operator does before call `index`.
@@ -98,12 +106,13 @@ async fn serve(
     listener: TcpListener,
     way: Arc<Way>,
     down: Option<Duration>,
+    begun: CancellationToken,
     end: CancellationToken,
 ) {
-    let begun = Instant::now();
     let down = async {
+        begun.cancelled().await;
         match down {
-            Some(after) => sleep_until(begun + after).await,
+            Some(after) => sleep(after).await,
             None => std::future::pending().await,
         }
     };

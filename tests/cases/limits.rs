@@ -27,6 +27,9 @@ const LOOKED_AT: &[(&str, Duration)] = &[
 /// The deadline of a case that says nothing of it.
 pub const DEADLINE: Duration = Duration::from_secs(600);
 
+/// How long after its beginning a call may ask its budget.
+const SLACK: Duration = Duration::from_millis(700);
+
 /// When the clients of a case have seen enough.
 pub fn looked_at(case: &Case) -> Option<Duration> {
     let found = LOOKED_AT.iter().find(|(id, _)| *id == case.id);
@@ -140,7 +143,7 @@ fn is_refused(call: &Call) -> bool {
     failed.stopped_by() == StoppedBy::Limiter
         && verdict.class() == VerdictClass::RateLimited
         && verdict.budget == "case"
-        && wait.is_some_and(|wait| wait >= DEADLINE)
+        && wait.is_some_and(|wait| wait + SLACK >= DEADLINE)
         && call
             .status
             .as_ref()

@@ -92,11 +92,12 @@ async fn run_calls(
     engine: &Arc<Engine>,
     sidecars: &[Sidecar],
 ) -> Vec<Call> {
-    let begun = Instant::now();
     let mut channels = Vec::new();
     for sidecar in sidecars {
         channels.push(sidecar.connect().await);
     }
+    let begun = Instant::now();
+    engine.begin();
     let mut running = JoinSet::new();
     for Chain { calls, requests } in chains(case) {
         let (case, simulator) = (case.clone(), Arc::clone(&provider.simulator));

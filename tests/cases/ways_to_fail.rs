@@ -1,11 +1,15 @@
 //! Other ways in which the engine of a budget fails, each a change of a case: what a script is answered
 //! with, who is cut off from what, and who dies.
 
+use std::time::Duration;
+
+use redrive::proto::{Failed, GenerateResponse, StoppedBy, generate_response::Frame};
 use serde_json::{Value, json};
 
 use crate::{
     case::{self, Case, Line},
-    run::play,
+    outcome::Call,
+    run::{case_of, play},
     shared,
 };
 
@@ -18,13 +22,14 @@ fn like(id: &str, change: impl FnOnce(&mut Value)) -> Case {
     Line::of(value).case()
 }
 
-/// Plays it; it ends as it should.
-async fn passes(case: Case) {
+/// Plays it; it ends as it should. How long each call waited for its attempt.
+async fn passes(case: Case) -> Vec<Option<Duration>> {
     if !shared::can_be_played() {
-        return;
+        return Vec::new();
     }
     let (outcome, found) = play(&case).await;
     assert_eq!(found, Vec::<String>::new(), "{outcome:#?}");
+    outcome.calls.iter().map(Call::began_after).collect()
 }
 
 /// Its first `count` upstreams stay open in the midst of their answer.
@@ -92,6 +97,18 @@ async fn an_engine_that_has_forgotten_its_scripts_is_told_them_again() {
     .await;
 }
 
+/// A place that was counted for nobody would be missing until its lease ends, in 15 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_whose_answer_is_lost_takes_no_place_of_others() {
+    let waited = passes(like("C133", |case| {
+        case["input"]["limits"] = json!({"shared": "redis", "concurrent": 1});
+    }))
+    .await;
+    let most = Duration::from_secs(5);
+    let in_time = |after: &Option<Duration>| after.is_some_and(|after| after < most);
+    assert!(waited.iter().all(in_time), "{waited:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_dead_sidecar_held_is_free_before_others_have_waited_in_vain() {
     passes(like("C135", |case| {
@@ -131,4 +148,44 @@ async fn a_send_that_the_engine_cannot_be_told_of_is_cut() {
         });
     }))
     .await;
+}
+
+/// A comparison that lets a wrong end pass would prove nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_ends_otherwise_than_for_its_engine_does_not_pass() {
+    if !shared::can_be_played() {
+        return;
+    }
+    let case = case_of("C129");
+    let (outcome, found) = play(&case).await;
+    assert_eq!(found, Vec::<String>::new());
+    let noticed = |change: fn(&mut Call)| {
+        let mut outcome = outcome.clone();
+        change(&mut outcome.calls[7]);
+        let found = shared::complaints(&case, &outcome);
+        assert!(found.len() == 1 && found[0].contains("call 7"), "{found:?}");
+    };
+    noticed(|call| call.ended = call.times[0]);
+    noticed(|call| call.ended += Duration::from_secs(1));
+    noticed(|call| call.status = None);
+    noticed(|call| {
+        let is_wait = |frame: &GenerateResponse| matches!(frame.frame, Some(Frame::Waiting(_)));
+        call.frames.retain(|frame| !is_wait(frame));
+    });
+    let verdict = |call: &mut Call, change: fn(&mut Failed)| {
+        for frame in &mut call.frames {
+            if let Some(Frame::Failed(failed)) = &mut frame.frame {
+                change(failed);
+            }
+        }
+    };
+    let noticed = |change: fn(&mut Failed)| {
+        let mut outcome = outcome.clone();
+        verdict(&mut outcome.calls[7], change);
+        let found = shared::complaints(&case, &outcome);
+        assert!(found.len() == 1 && found[0].contains("call 7"), "{found:?}");
+    };
+    noticed(|failed| failed.set_stopped_by(StoppedBy::Deadline));
+    noticed(|failed| failed.verdict.as_mut().unwrap().budget.clear());
+    noticed(|failed| failed.verdict.as_mut().unwrap().limit.clear());
 }

@@ -228,6 +228,90 @@ fn no_window_holds_more_than_its_limit_however_many_ask() {
     });
 }
 
+/// Asks as a pod does for one tenant until `ends`; when it was granted.
+async fn tenant(
+    shared: Arc<Shared>,
+    pod: u128,
+    turn: Turn<'static>,
+    ends: Instant,
+) -> Vec<Instant> {
+    let mut granted = Vec::new();
+    for number in 0.. {
+        if Instant::now() >= ends {
+            break;
+        }
+        let id = pod << 64 | number;
+        let ask = Ask {
+            turn: Some(turn),
+            ..one(id)
+        };
+        let wait = match shared.acquire(ask, PATIENCE).await.unwrap() {
+            Answer::Granted => {
+                granted.push(Instant::now());
+                let shared = Arc::clone(&shared);
+                // The next one waits already.
+                tokio::spawn(async move {
+                    assert!(shared.leave(id.into()));
+                    shared.tell(id.into(), PATIENCE).await.unwrap();
+                    let settled = shared.settle(id.into(), tokens(5, 5), PATIENCE);
+                    assert_eq!(settled.await, Ok(Heard::Done));
+                });
+                continue;
+            }
+            Answer::Denied { wait, .. } => wait.unwrap_or(Duration::MAX),
+            Answer::Turn { wait, .. } | Answer::Learning { wait, .. } => wait,
+            other => panic!("{other:?}"),
+        };
+        tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
+    }
+    granted
+}
+
+#[test]
+fn tenants_in_many_pods_get_what_they_weigh() {
+    each(|kind| {
+        let server = Server::start(kind);
+        run(async {
+            let budget = Settings {
+                concurrent: None,
+                ..budget()
+            };
+            let pods = pods(&server, &[budget]);
+            learn(&pods[0]).await;
+            let time = Duration::from_secs(6);
+            // The first window is whose who comes first.
+            let begins = Instant::now() + WINDOW;
+            let ends = begins + time;
+            let mut tasks = JoinSet::new();
+            for (number, pod) in pods.iter().enumerate() {
+                for (flow, weight) in [("gold", 3), ("basic", 1)] {
+                    let turn = Turn {
+                        budget: 0,
+                        flow,
+                        weight,
+                        more: true,
+                    };
+                    let id = number as u128 + 1 + 100 * u128::from(weight);
+                    let asking = tenant(Arc::clone(pod), id, turn, ends);
+                    tasks.spawn(async move { (flow, asking.await) });
+                }
+            }
+            let granted = tasks.join_all().await;
+            let of = |name| -> usize {
+                let mine = granted.iter().filter(|(flow, _)| *flow == name);
+                let counts = mine.map(|(_, at)| at.iter().filter(|at| **at >= begins).count());
+                counts.sum()
+            };
+            let (gold, basic) = (of("gold"), of("basic"));
+            let fits = fits(time);
+            println!("{kind:?}: 3 to 1 got {gold} and {basic}, {fits:.0} fit");
+            let share = gold as f64 / (gold + basic) as f64;
+            assert!((0.75 * 0.9..0.75 * 1.1).contains(&share), "{share}");
+            assert!((gold + basic) as f64 >= 0.8 * fits);
+        });
+    });
+}
+
 /// Measured, not asserted: machines differ.
 #[test]
 fn what_a_decision_costs() {

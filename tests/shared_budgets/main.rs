@@ -13,6 +13,7 @@
 //! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
 //! | `learns` | how long that is, for which budget |
 //! | `clock` | the server's clock steps |
+//! | `turns` | flows of a budget share it by weight, across pods |
 //! | `bounded` | what one call may take |
 //! | `revisions` | pods that disagree |
 //! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
@@ -39,6 +40,7 @@ mod refuses;
 mod revisions;
 mod server;
 mod together;
+mod turns;
 mod ways;
 #[allow(dead_code, reason = "benches use the rest")]
 mod work;

@@ -7,9 +7,10 @@ use jiff::tz::TimeZone;
 use redrive::{
     budgets::{Answer, Ask, Asking, Budgets, Lease, Matched, RefusalKind, Wait, Way, shared::Id},
     clock::Clock,
-    config::{Budget, EnginePlace, LocalShare, OnLoss, Selector, SharedEngine},
+    config::{self, Budget, EnginePlace, LocalShare, LogFormat, OnLoss, Selector, SharedEngine},
     limits::{Settings, Spent, Weights},
     proto::waiting::Reason,
+    telemetry::Telemetry,
 };
 use tokio::time::timeout;
 
@@ -131,6 +132,43 @@ fn a_limit_is_one_for_all_pods_and_what_one_gives_back_another_gets() {
         second.settle(Spent::default());
         let third = lease(&mut third).await;
         leaves(&third);
+    });
+}
+
+#[test]
+fn what_the_engine_answers_is_counted() {
+    with_each(async |server| {
+        let settings = config::Telemetry {
+            traces_otlp: None,
+            prometheus: true,
+            log_format: LogFormat::Json,
+            log_level: "info".into(),
+        };
+        let telemetry = Telemetry::new(&settings, []).unwrap();
+        let engine = engine(server.url(), OnLoss::Closed);
+        let budgets = [budget(at_a_time("a", 1), true)];
+        let (one, other) = (pod(&engine, &budgets), pod(&engine, &budgets));
+        one.measure(&telemetry);
+        let lease = granted(&one, &[0]).await;
+        drop(lease);
+        one.told().await;
+        let _held = granted(&other, &[0]).await;
+        waits(&mut ask(&one, &[0])).await;
+        let text = telemetry.render_metrics().unwrap();
+        let count = |series: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(series));
+            line.map_or(0, |count| count.trim().parse::<u64>().unwrap())
+        };
+        let calls = |outcome: &str| {
+            count(&format!(
+                "redrive_budget_engine_calls_total{{outcome=\"{outcome}\"}}"
+            ))
+        };
+        // Who waits asks again.
+        let [granted, denied] = [calls("granted"), calls("denied")];
+        assert!(granted == 1 && denied >= 1, "{text}");
+        let round_trips = count("redrive_budget_engine_round_trip_seconds_count");
+        assert_eq!(round_trips, granted + denied, "{text}");
     });
 }
 

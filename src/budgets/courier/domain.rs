@@ -111,6 +111,10 @@ impl Domain {
                 budget: self.outward(budget),
                 limit,
             },
+            Answer::Turn { budget, wait } => Answer::Turn {
+                budget: self.outward(budget),
+                wait,
+            },
             Answer::Learning { budget, wait } => Answer::Learning {
                 budget: self.outward(budget),
                 wait,

@@ -7,7 +7,11 @@ use tokio::{
     time::{sleep, timeout_at},
 };
 
-use super::{Inner, PATIENCE, standing::News, teller};
+use super::{
+    Inner, PATIENCE,
+    standing::{Change, Told},
+    teller,
+};
 use crate::{
     budgets::shared::{Linked, Lost, Server},
     config::OnLoss,
@@ -28,6 +32,7 @@ pub(super) async fn keep(inner: Arc<Inner>) {
         fence(&inner),
         renew(&inner),
         watch(&inner),
+        herald(&inner),
         teller::tell(&inner),
     );
 }
@@ -86,8 +91,21 @@ async fn watch(inner: &Inner) {
                     inner.renewing.notify_one();
                 }
             }
-            Linked::Down(lost) => drop(inner.is_lost(&lost)),
+            Linked::Down(lost) => inner.is_lost(&lost),
         }
+    }
+}
+
+/// Tells the log and the budgets what has changed, in order: whoever notices it does not, since two who
+/// notice might overtake one another.
+async fn herald(inner: &Inner) {
+    let mut told = Told::default();
+    loop {
+        let changes = inner.standing().changes(&mut told);
+        for change in changes {
+            inner.tell_change(change);
+        }
+        inner.news.notified().await;
     }
 }
 
@@ -104,7 +122,7 @@ impl Inner {
 
     /// Renews what is held; whether the engine forgot it, and has to be asked again. Whatever is late is cut
     /// first: should the process have been stopped, what the engine hears now must not keep it.
-    async fn renew(&self, patience: Duration) -> Result<bool, Lost> {
+    pub(super) async fn renew(&self, patience: Duration) -> Result<bool, Lost> {
         for batch in self.shared.batches() {
             self.cut_late();
             let begun = self.now();
@@ -180,17 +198,16 @@ impl Inner {
     /// Leases were renewed.
     fn is_up(&self) {
         let disagrees = self.shared.disagrees();
-        let (news, other) = {
+        let (is_news, other) = {
             let mut standing = self.standing();
             let other = std::mem::replace(&mut standing.disagrees, disagrees) != disagrees;
             (standing.up(self.now()), other)
         };
-        let domain = &self.name;
-        if let Some(after) = news {
-            tracing::info!(domain, ?after, "the engine of shared budgets is there");
-            self.hooks.engine_up();
+        if is_news {
+            self.news.notify_one();
             self.telling.notify_one();
         }
+        let domain = &self.name;
         match (other, disagrees) {
             (false, _) => {}
             (true, true) => tracing::warn!(
@@ -201,23 +218,32 @@ impl Inner {
         }
     }
 
-    /// Something that was asked got no answer. Whether the engine was there before.
-    pub(super) fn is_lost(&self, why: &Lost) -> bool {
-        let news = self.standing().lost(self.now(), why);
-        if news == News::No {
-            return false;
+    /// Something that was asked got no answer.
+    pub(super) fn is_lost(&self, why: &Lost) {
+        let is_news = self.standing().lost(self.now(), why);
+        if is_news {
+            self.news.notify_one();
         }
+    }
+
+    fn tell_change(&self, change: Change) {
+        let domain = &self.name;
+        let why = match change {
+            Change::Up(after) => {
+                tracing::info!(domain, ?after, "the engine of shared budgets is there");
+                return self.hooks.engine_up();
+            }
+            Change::Lost(ref why) | Change::Refused(ref why) => why,
+        };
         let meaning = match self.on_loss {
             OnLoss::Closed => "closed: attempts wait",
             OnLoss::LocalShare => "local_share: this pod sends within its share",
             OnLoss::Open => "open: limits are NOT strict",
         };
-        let domain = &self.name;
         tracing::warn!(domain, %why, on_loss = meaning, "the engine of shared budgets is lost");
-        if news == News::Lost {
+        if matches!(change, Change::Lost(_)) {
             self.hooks.engine_lost(why);
         }
-        news == News::Lost
     }
 }
 

@@ -18,7 +18,7 @@
 //! - **Standing** (`standing`): the engine is lost once something that was asked got no answer, and is there
 //!   again once leases were renewed.
 //!
-//! The hooks are called without any lock of the courier's.
+//! The hooks are called by the courier's tasks, without any lock of its own.
 
 mod book;
 mod domain;
@@ -102,6 +102,8 @@ struct Inner {
     fencing: Notify,
     /// Leases are to be renewed sooner.
     renewing: Notify,
+    /// The engine is lost, or is back.
+    news: Notify,
     /// Something was told.
     progress: Notify,
 }
@@ -165,6 +167,7 @@ impl Courier {
             telling: Notify::new(),
             fencing: Notify::new(),
             renewing: Notify::new(),
+            news: Notify::new(),
             progress: Notify::new(),
         });
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&inner)));
@@ -176,8 +179,7 @@ impl Courier {
 
     /// Asks the engine for a lease of those of `budgets` that are shared, for [`PATIENCE`] time-outs at the
     /// most. What is granted is to be ended by [`settle`](Self::settle) or [`release`](Self::release).
-    /// Dropped, it gives back what it may have been granted. Not to be polled under a lock: where there is no
-    /// answer, it calls [`Hooks::engine_lost`].
+    /// Dropped, it gives back what it may have been granted.
     ///
     /// # Errors
     /// [`Lost`] if there is no answer: the lease must not be asked for again.
@@ -197,6 +199,7 @@ impl Courier {
             days: &days,
             tokens,
             send_within,
+            turn: None,
         };
         let asked = inner.now();
         let answer = inner.shared.acquire(ask, inner.timeout * PATIENCE).await;
@@ -215,9 +218,10 @@ impl Courier {
                 Ok(inner.domain.told(answer))
             }
             Err(lost) => {
-                if inner.is_lost(&lost) {
+                if !inner.standing().is_lost() {
                     inner.renewing.notify_one();
                 }
+                inner.is_lost(&lost);
                 Err(lost)
             }
         }

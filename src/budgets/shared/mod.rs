@@ -98,6 +98,21 @@ pub struct Ask<'a> {
     pub tokens: Weights,
     /// How long after now it leaves at the latest; not more than [`Options::longest_unsent`].
     pub send_within: Duration,
+    /// Whose turn it has to be.
+    pub turn: Option<Turn<'a>>,
+}
+
+/// Whom those who ask stand in line with: flows of a budget are served in turn, across pods.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// The budget that is shared fairly: one of those that are asked for.
+    pub budget: BudgetId,
+    /// The value of the label.
+    pub flow: &'a str,
+    /// Its share, from 1.
+    pub weight: u32,
+    /// Whether others of the flow wait behind it in this pod, and ask as soon as it is granted.
+    pub more: bool,
 }
 
 /// What the engine says to one who asks.
@@ -113,6 +128,13 @@ pub enum Answer {
         limit: Limit,
         /// For how long at least, if nothing is given back before; unknown where it depends on others' sends.
         wait: Option<Duration>,
+    },
+    /// It fits, and it is another flow's turn that waits for the same.
+    Turn {
+        /// The budget that is shared fairly.
+        budget: BudgetId,
+        /// When to ask again at the latest: it may be its turn before.
+        wait: Duration,
     },
     /// It never fits.
     Never {

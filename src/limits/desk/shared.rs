@@ -63,8 +63,9 @@ pub enum Said {
 /// What there is of a shared budget beside its own limits.
 #[derive(Debug)]
 pub(super) struct Afar {
-    /// The part of its limits that the engine never hands out, where there is one.
-    share: Option<BudgetId>,
+    /// The part of its limits that the engine never hands out, where there is one, and from when it may be
+    /// used: whoever had this share before, until this process began, may have used it in the same window.
+    share: Option<(BudgetId, Micros)>,
     /// Who tries.
     trial: Option<Ticket>,
     /// What the engine said last, and when it is asked again.
@@ -90,7 +91,7 @@ pub(super) enum Taken {
 
 impl<P: Pace> Desk<P> {
     /// `shared` budgets are the engine's, each with the part of its limits that is this process's own while
-    /// the engine is lost, where there is one.
+    /// the engine is lost, where there is one. Time begins with the process.
     #[must_use]
     pub fn with_engine(
         mut self,
@@ -99,7 +100,11 @@ impl<P: Pace> Desk<P> {
     ) -> Self {
         self.on_loss = on_loss;
         for (id, share) in shared {
-            let share = share.map(|settings| self.limits.add(settings));
+            let share = share.map(|settings| {
+                let windows = settings.windows.iter().map(|window| window.window);
+                let longest = windows.max().map_or(0, |longest| longest + settings.margin);
+                (self.limits.add(settings), longest)
+            });
             if let Some(counter) = self.counters.get_mut(id) {
                 counter.afar = Some(Afar {
                     share,
@@ -198,7 +203,7 @@ impl<P: Pace> Desk<P> {
     /// How much of the process's own share of a shared budget is used, limit by limit.
     pub fn share_used(&mut self, now: Micros, budget: BudgetId) -> Vec<(Limit, u64)> {
         let share = self.afar(budget).and_then(|afar| afar.share);
-        share.map_or_else(Vec::new, |share| {
+        share.map_or_else(Vec::new, |(share, _)| {
             let day = self.day(budget);
             self.limits.used(share, now, day)
         })
@@ -228,7 +233,10 @@ impl<P: Pace> Desk<P> {
         if self.lost {
             return match (self.on_loss, afar.share) {
                 (OnLoss::Open, _) => None,
-                (OnLoss::LocalShare, Some(share)) => {
+                (OnLoss::LocalShare, Some((_, from))) if now < from => {
+                    shut(Obstacle::EngineLearns, Some(from))
+                }
+                (OnLoss::LocalShare, Some((share, _))) => {
                     let day = [self.day(budget)];
                     match self.limits.check(now, &[share], &day, weights) {
                         Ok(()) => None,
@@ -270,7 +278,7 @@ impl<P: Pace> Desk<P> {
         let afar = set.iter().filter_map(|budget| self.afar(*budget));
         if self.lost {
             if self.on_loss == OnLoss::LocalShare {
-                all.extend(afar.filter_map(|afar| afar.share));
+                all.extend(afar.filter_map(|afar| Some(afar.share?.0)));
             }
             return (all, false);
         }

@@ -10,8 +10,7 @@ use crate::limits::Limit;
 fn a_loss_and_its_end_are_noticed_and_told() {
     with_each(async |mut server| {
         let pod = Pod::start(&server);
-        until("it is there", || pod.is_up()).await;
-        assert_eq!(pod.heard.up.load(Ordering::SeqCst), 1);
+        until("it is there", || pod.heard.up.load(Ordering::SeqCst) == 1).await;
         server.kill();
         // Nobody asks: the next renewal tells.
         let took = until("it is lost", || !pod.is_up()).await;
@@ -19,10 +18,9 @@ fn a_loss_and_its_end_are_noticed_and_told() {
         let status = pod.courier.status();
         let why = status.lost.unwrap_or_default();
         assert!(why.starts_with("no connection to the engine"), "{why}");
-        assert_eq!(pod.heard.lost.lock().unwrap().len(), 1);
+        until("it is told", || pod.heard.lost.lock().unwrap().len() == 1).await;
         server.start_again();
-        until("it is back", || pod.is_up()).await;
-        assert_eq!(pod.heard.up.load(Ordering::SeqCst), 2);
+        until("it is back", || pod.heard.up.load(Ordering::SeqCst) == 2).await;
         let status = pod.courier.status();
         assert_eq!((status.losses, status.lost), (1, None));
     });
@@ -40,9 +38,30 @@ fn one_who_asks_in_vain_notices_it_first() {
             .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
         assert!(answer.await.is_err());
         assert!(!pod.is_up());
-        assert_eq!(pod.heard.lost.lock().unwrap().len(), 1);
+        until("it is told", || !pod.heard.lost.lock().unwrap().is_empty()).await;
         signal(&server, "-CONT");
         until("it is back", || pod.is_up()).await;
+    });
+}
+
+#[test]
+fn one_that_refuses_is_lost_as_well_and_says_what_to_do() {
+    with_each(async |server| {
+        let (pod, idle) = (Pod::start(&server), Pod::start(&server));
+        until("it is there", || pod.is_up() && idle.is_up()).await;
+        let mut beside = server.beside();
+        beside.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+        let answer = pod
+            .courier
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+        assert!(answer.await.is_err());
+        let why = pod.courier.status().lost.unwrap_or_default();
+        assert!(why.contains("raise `maxmemory`"), "{why}");
+        until("the next renewal tells", || !idle.is_up()).await;
+        // The connection stands: only another renewal can tell.
+        beside.run::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+        until("it is back", || pod.is_up() && idle.is_up()).await;
+        assert_eq!(pod.courier.status().losses, 1);
     });
 }
 
@@ -58,7 +77,7 @@ fn an_engine_that_is_not_there_yet_is_lost_until_it_is() {
             until("it is lost", || !pod.heard.lost.lock().unwrap().is_empty()).await;
             assert_eq!(pod.heard.up.load(Ordering::SeqCst), 0);
             server.start_again();
-            until("it is there", || pod.is_up()).await;
+            until("it is there", || pod.heard.up.load(Ordering::SeqCst) == 1).await;
             assert_eq!(pod.courier.status().losses, 1);
         });
     });
