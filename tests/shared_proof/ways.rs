@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use super::{
     fleet::Fleet,
     load::Clients,
-    proof::{Seen, run, same_account, strict},
+    proof::{Seen, engine_account, run, same_account, strict},
     replica::Replica,
     road::Road,
     server::{Kind, Server},
@@ -41,6 +41,10 @@ async fn late_answers() -> Seen {
     let seen = Seen::of(&fleet, [first, load.stop().await]).await;
     seen.nobody_failed();
     same_account(&server, &seen).await;
+    let account = engine_account(&server).await;
+    println!("late answers: {account:?}");
+    // What was granted and not heard was given back.
+    assert_eq!(account.expired, 0, "{account:?}");
     println!("late answers: sends go on after {went_on:?}");
     // A lease whose answer was lost ends by itself at the latest.
     assert!(went_on < secs(15), "{went_on:?}");
