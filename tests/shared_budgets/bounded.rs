@@ -2,7 +2,7 @@
 
 use redrive::{budgets::shared::*, limits::Weights};
 
-use crate::{domain::*, server::each_in_common};
+use crate::{common::each_in_common, domain::*};
 
 /// How many entries of a window one call looks at.
 const MOST: u128 = 500;

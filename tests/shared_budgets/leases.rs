@@ -9,9 +9,10 @@ use redrive::{
 };
 
 use crate::{
+    common::each_in_common,
     domain::*,
     proxy::Proxy,
-    server::{Kind, Server, each_in_common, with_each},
+    server::{Kind, Server, with_each},
 };
 
 #[test]

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `server` | a server process |
+//! | `server`, `common` | a server process, and one for many tests |
 //! | `domain` | a domain with a clock of the test's, and words for limits |
 //! | `oracle`, `at_random` | the same operations on the pure limits and on the server |
 //! | `strict` | the rules of `tests/limits`, one by one |
@@ -23,7 +23,7 @@
 //! | `ways` | a cluster of one, TLS |
 //! | `cluster` | a cluster of three, whose slots move |
 //! | `sentinels` | whichever server is the primary |
-//! | `hammer` | many at once, by the real clock, and what a decision costs |
+//! | `hammer`, `work` | many at once, by the real clock, and what a decision costs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(
@@ -35,6 +35,7 @@ mod at_random;
 mod bounded;
 mod clock;
 mod cluster;
+mod common;
 mod domain;
 mod forgets;
 mod hammer;
@@ -51,3 +52,5 @@ mod together;
 mod turns;
 mod waiting;
 mod ways;
+#[allow(dead_code, reason = "benches use the rest")]
+mod work;

@@ -2,7 +2,7 @@
 
 use redrive::{budgets::shared::*, limits::Settings};
 
-use crate::{domain::*, server::each_in_common};
+use crate::{common::each_in_common, domain::*};
 
 #[test]
 fn a_pod_with_an_old_configuration_cannot_overshoot_the_new_one() {

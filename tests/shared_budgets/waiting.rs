@@ -13,8 +13,9 @@ use redrive::{
 
 use self::words::Keeper;
 use crate::{
+    common::in_common,
     domain::PATIENCE,
-    server::{Beside, Kind, Server, in_common, is_there},
+    server::{Beside, Kind, Server, is_there},
     together::engine,
 };
 

@@ -8,8 +8,9 @@ use tokio::runtime::Runtime;
 
 use super::engine::Engine;
 use crate::{
+    common::in_common,
     domain::{Domain, PATIENCE, options},
-    server::{Kind, Server, in_common},
+    server::{Kind, Server},
 };
 
 /// How long the clocks stand still at most. Then the pod's runs, and what still waits for an answer ends.
