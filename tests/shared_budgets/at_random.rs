@@ -187,6 +187,7 @@ impl Run {
                     days: &vec![today; which.len()],
                     tokens: weights(*tokens),
                     send_within: Duration::from_micros(*send_within),
+                    turn: None,
                 };
                 let answer = shared.acquire(ask, PATIENCE).await.unwrap();
                 let days = vec![day; which.len()];
@@ -211,6 +212,7 @@ impl Run {
                     days: &[],
                     tokens: Weights::default(),
                     send_within: Duration::ZERO,
+                    turn: None,
                 };
                 let answer = shared.acquire(again, PATIENCE).await.unwrap();
                 assert!(

@@ -13,11 +13,14 @@
 //! | `forgets` | flushed, restarted, half deleted: nothing is granted for a while |
 //! | `learns` | how long that is, for which budget |
 //! | `clock` | the server's clock steps |
+//! | `turns` | flows of a budget share it by weight, across pods |
 //! | `bounded` | what one call may take |
 //! | `revisions` | pods that disagree |
 //! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
-//! | `ways` | a cluster, TLS |
-//! | `hammer` | many at once, by the real clock, and what a decision costs |
+//! | `ways` | a cluster of one, TLS |
+//! | `cluster` | a cluster of three, whose slots move |
+//! | `sentinels` | whichever server is the primary |
+//! | `hammer`, `work` | many at once, by the real clock, and what a decision costs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(
@@ -28,6 +31,7 @@
 mod at_random;
 mod bounded;
 mod clock;
+mod cluster;
 mod domain;
 mod forgets;
 mod hammer;
@@ -37,6 +41,10 @@ mod oracle;
 mod proxy;
 mod refuses;
 mod revisions;
+mod sentinels;
 mod server;
 mod together;
+mod turns;
 mod ways;
+#[allow(dead_code, reason = "benches use the rest")]
+mod work;
