@@ -147,7 +147,9 @@ impl Engine {
 fn kind(answer: &Result<Answer, Lost>) -> EngineAnswer {
     match answer {
         Ok(Answer::Granted) => EngineAnswer::Granted,
-        Ok(Answer::Denied { .. } | Answer::Never { .. } | Answer::Over) => EngineAnswer::Denied,
+        Ok(Answer::Denied { .. } | Answer::Turn { .. } | Answer::Never { .. } | Answer::Over) => {
+            EngineAnswer::Denied
+        }
         Ok(Answer::Learning { .. }) => EngineAnswer::Learning,
         Err(_) => EngineAnswer::Lost,
     }
