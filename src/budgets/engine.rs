@@ -221,12 +221,14 @@ impl State {
                 Event::Try {
                     ticket,
                     budgets,
+                    stands,
                     weights,
                     send_within,
                 } => {
                     delivery.trials.push(Trial {
                         ticket,
                         budgets,
+                        stands,
                         weights,
                         send_within,
                     });

@@ -11,12 +11,12 @@ use super::{
     Budgets,
     courier::{Courier, Hooks},
     engine::{Engine, micros},
-    shared::{Answer, BadOptions, Id, Lost},
+    shared::{Answer, BadOptions, Id, Lost, Turn},
 };
 use crate::{
     clock::Clock,
     config::{self, Config, SharedEngine},
-    limits::{BudgetId, Desk, Micros, Obstacle, OnLoss, Said, Ticket, Weights},
+    limits::{BudgetId, Desk, Micros, Obstacle, OnLoss, Said, Stands, Ticket, Weights},
     telemetry::{EngineAnswer, Telemetry},
 };
 
@@ -33,6 +33,7 @@ pub(super) struct Trial {
     pub(super) ticket: Ticket,
     /// Not all of them need be shared.
     pub(super) budgets: Arc<[BudgetId]>,
+    pub(super) stands: Stands,
     pub(super) weights: Weights,
     pub(super) send_within: Micros,
 }
@@ -116,12 +117,15 @@ impl Engine {
         let Trial {
             ticket,
             budgets,
+            stands,
             weights,
             send_within,
         } = trial;
         let within = Duration::from_micros(send_within);
         let asked = self.now();
-        let answer = courier.acquire(id, &budgets, weights, within).await;
+        let turn = self.turn(&stands);
+        let answer = courier.acquire(id, &budgets, weights, within, turn);
+        let answer = answer.await;
         if let Some(telemetry) = telemetry.get() {
             telemetry.engine_asked(kind(&answer), self.now().saturating_sub(asked));
         }
@@ -133,6 +137,18 @@ impl Engine {
         if granted && !taken {
             courier.release(id);
         }
+    }
+
+    /// Whose turn it has to be among all pods: of a budget that is shared with them, and shared fairly.
+    fn turn<'a>(&self, stands: &'a Stands) -> Option<Turn<'a>> {
+        let budget = self.configured().get(stands.domain)?;
+        let is_fair = budget.is_shared && budget.fairness.is_some();
+        is_fair.then_some(Turn {
+            budget: stands.domain,
+            flow: &stands.flow,
+            weight: stands.weight,
+            more: stands.more,
+        })
     }
 
     /// A lease of the engine that nobody takes.
@@ -176,16 +192,14 @@ fn said(now: Micros, answer: Result<Answer, Lost>, asked: &[BudgetId]) -> Said {
             obstacle: Obstacle::EngineLearns,
             until: Some(after(wait)),
         },
-        Ok(Answer::Turn { budget, wait }) => Said::Denied {
+        Ok(Answer::Turn { budget, wait }) => Said::Turn {
             budget,
-            obstacle: Obstacle::Turn,
-            until: Some(after(wait)),
+            again: after(wait),
         },
         // It was given back before it was granted: it asks again, by another name.
-        Ok(Answer::Over) => Said::Denied {
+        Ok(Answer::Over) => Said::Turn {
             budget: first,
-            obstacle: Obstacle::Turn,
-            until: Some(now),
+            again: now,
         },
         Err(_) => Said::Lost,
     }

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::{
     domain::*,
     server::{Beside, Kind, Server, each},
+    work::{Cost, Ends, work},
 };
 
 const PODS: u128 = 8;
@@ -108,23 +109,6 @@ fn sweep(mut log: Vec<Instant>) -> usize {
         inside.count()
     });
     counts.max().unwrap_or(0)
-}
-
-/// Of a server so far: its processor time, calls of scripts, and the time that those took, in microseconds.
-fn cost(beside: &mut Beside) -> [f64; 3] {
-    let info: String = beside.run(&["INFO", "everything"]);
-    let after = |name: &str| {
-        let (_, rest) = info.split_once(name).unwrap();
-        let end = rest.find([',', '\r']).unwrap();
-        rest[..end].parse::<f64>().unwrap()
-    };
-    let processor = after("used_cpu_user:") + after("used_cpu_sys:");
-    let scripts = "cmdstat_evalsha:calls=";
-    let calls = after(scripts);
-    let (_, rest) = info.split_once(scripts).unwrap();
-    let (_, rest) = rest.split_once("usec=").unwrap();
-    let usec = rest[..rest.find(',').unwrap()].parse().unwrap();
-    [processor * 1e6, calls, usec]
 }
 
 async fn hammer(pods: &[Arc<Shared>], time: Duration) -> Vec<Instant> {
@@ -358,18 +342,75 @@ fn what_a_decision_costs() {
 }
 
 async fn measure(what: &str, kind: Kind, pods: &[Arc<Shared>], beside: &mut Beside) {
-    let before = cost(beside);
+    let before = Cost::so_far(beside);
     let begun = Instant::now();
     let sends = hammer(pods, Duration::from_secs(2)).await.len();
     let took = begun.elapsed().as_secs_f64();
-    let after = cost(beside);
-    let [processor, calls, script] = [0, 1, 2].map(|which| after[which] - before[which]);
+    let after = Cost::so_far(beside);
+    let (processor, script) = after.per_call(&before);
     println!(
-        "{kind:?}, {what}: {:.0} calls/s, {:.0} sends/s; a call takes {:.1} us of the server's processor, the \
-         script {:.1}",
-        calls / took,
+        "{kind:?}, {what}: {:.0} calls/s, {:.0} sends/s; a call takes {processor:.1} us of the server's \
+         processor, the script {script:.1}",
+        (after.calls - before.calls) / took,
         sends as f64 / took,
-        processor / calls,
-        script / calls,
     );
+}
+
+/// How many grants are asked for, unless `REDRIVE_HAMMER_GRANTS` says.
+const GRANTS: u64 = 3_000;
+
+/// So many in a second and a margin of 10 ms: near what a server can decide, so that it is kept, too.
+const MOST: u64 = 4_000;
+
+/// Many connections, each with many calls under way: every grant is a send, and none is too many.
+#[test]
+fn grants_are_counted_however_many_there_are() {
+    let asked = std::env::var("REDRIVE_HAMMER_GRANTS").map(|count| count.parse().unwrap());
+    let grants = asked.unwrap_or(GRANTS);
+    let test = |kind| {
+        let server = Server::start(kind);
+        run(async {
+            let window = u64::try_from(WINDOW.as_micros()).unwrap();
+            let budget = Settings {
+                margin: 10_000,
+                ..settings("a", &[(Measure::Requests, MOST, window)])
+            };
+            // In an hour a machine stands still for more than a second.
+            let lives = if grants > GRANTS {
+                options(&server)
+            } else {
+                quick(&server)
+            };
+            let pods = pods_of(&unused_name(), &lives, &[budget]);
+            learn(&pods[0]).await;
+            let mut beside = server.beside();
+            let before = Cost::so_far(&mut beside);
+            let mut done = work(&pods, 64, Ends::Granted(grants)).await;
+            let after = Cost::so_far(&mut beside);
+            let status = pods[0].status(&[0], &[], PATIENCE).await.unwrap();
+            let (processor, script) = after.per_call(&before);
+            let took = done.took.as_secs_f64();
+            println!(
+                "{kind:?}: {grants} grants in {took:.1} s, {:.0} calls/s; an acquire takes {} us, of a hundred \
+                 one {} us; a call {processor:.1} us of the server's processor, the script {script:.1}; worst \
+                 window {} of {MOST}",
+                (after.calls - before.calls) / took,
+                done.percentile(50),
+                done.percentile(99),
+                done.worst(WINDOW),
+            );
+            assert_eq!(done.granted, grants);
+            assert!(done.worst(WINDOW) as u64 <= MOST);
+            let account = status.account;
+            // One more showed that it grants, and was given back.
+            assert_eq!((account.granted, account.sent), (grants + 1, grants));
+            assert_eq!((account.returned, account.expired), (1, 0));
+        });
+    };
+    // The long run is of one server.
+    if grants > GRANTS {
+        test(Kind::Redis);
+    } else {
+        each(test);
+    }
 }

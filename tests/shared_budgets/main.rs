@@ -20,7 +20,7 @@
 //! | `ways` | a cluster of one, TLS |
 //! | `cluster` | a cluster of three, whose slots move |
 //! | `sentinels` | whichever server is the primary |
-//! | `hammer` | many at once, by the real clock, and what a decision costs |
+//! | `hammer`, `work` | many at once, by the real clock, and what a decision costs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(
@@ -46,3 +46,5 @@ mod server;
 mod together;
 mod turns;
 mod ways;
+#[allow(dead_code, reason = "benches use the rest")]
+mod work;

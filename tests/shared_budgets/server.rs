@@ -23,6 +23,7 @@ pub struct Server {
     pub port: u16,
     program: &'static str,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     child: Child,
     /// Its working folder, removed with it.
     _folder: Option<TempDir>,
@@ -48,20 +49,22 @@ pub fn with_each(test: impl AsyncFn(Server)) {
     });
 }
 
-/// The path of a server, as `tests/servers.sh` says; asked once.
+/// The path of a server; asked once.
 pub fn program(kind: Kind) -> &'static Result<String, String> {
     static PROGRAMS: [OnceLock<Result<String, String>>; 2] = [OnceLock::new(), OnceLock::new()];
-    PROGRAMS[kind as usize].get_or_init(|| {
-        let name = ["redis", "valkey"][kind as usize];
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers.sh");
-        let output = Command::new(script).arg(name).output();
-        let output = output.map_err(|error| error.to_string())?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(said.lines().last().unwrap_or_default().to_owned());
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    })
+    PROGRAMS[kind as usize].get_or_init(|| installed(["redis", "valkey"][kind as usize]))
+}
+
+/// The path of what `tests/servers.sh` finds or installs.
+pub fn installed(name: &str) -> Result<String, String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers.sh");
+    let output = Command::new(script).arg(name).output();
+    let output = output.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(said.lines().last().unwrap_or_default().to_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 impl Server {
@@ -81,18 +84,28 @@ impl Server {
         ];
         std::fs::write(&file, rules.join("\n") + "\n").unwrap();
         let arguments = [&[file.to_str().unwrap(), "--sentinel"][..], more].concat();
-        let mut server = Self::start_first(kind, &arguments, &[]);
+        let mut server = Self::start_first(kind, &arguments, &[], &[]);
         server._conf = Some(folder);
         server
     }
 
     /// With more arguments, as on the command line.
     pub fn start_with(kind: Kind, arguments: &[&str]) -> Self {
-        let own = ["--save", "", "--appendonly", "no"];
-        Self::start_first(kind, &[], &[&own, arguments].concat())
+        Self::start_in(kind, arguments, &[])
     }
 
-    fn start_first(kind: Kind, first: &[&str], arguments: &[&str]) -> Self {
+    /// In an environment with these variables, too.
+    pub fn start_in(kind: Kind, arguments: &[&str], environment: &[(String, String)]) -> Self {
+        let own = ["--save", "", "--appendonly", "no"];
+        Self::start_first(kind, &[], &[&own, arguments].concat(), environment)
+    }
+
+    fn start_first(
+        kind: Kind,
+        first: &[&str],
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Self {
         let program = program(kind).as_ref().expect("asked for by `each`");
         let folder = tempfile::tempdir().unwrap();
         // Another may take the port before the server does: then the next one is tried.
@@ -108,12 +121,13 @@ impl Server {
                 arguments,
             ];
             let arguments: Vec<String> = all.concat().iter().map(|&word| word.into()).collect();
-            let child = spawn(program, &arguments);
+            let child = spawn(program, &arguments, environment);
             let mut server = Self {
                 kind,
                 port,
                 program,
                 arguments,
+                environment: environment.to_vec(),
                 child,
                 _folder: None,
                 _conf: None,
@@ -174,13 +188,14 @@ impl Server {
 
     /// Again on the same port, with what it finds on its disk.
     pub fn start_again(&mut self) {
-        self.child = spawn(self.program, &self.arguments);
+        self.child = spawn(self.program, &self.arguments, &self.environment);
         assert!(self.comes_up(), "the server came up again");
     }
 }
 
-fn spawn(program: &str, arguments: &[String]) -> Child {
+fn spawn(program: &str, arguments: &[String], environment: &[(String, String)]) -> Child {
     let mut command = Command::new(program);
+    command.envs(environment.iter().cloned());
     command.args(arguments).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()

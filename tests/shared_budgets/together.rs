@@ -7,7 +7,9 @@ use jiff::tz::TimeZone;
 use redrive::{
     budgets::{Answer, Ask, Asking, Budgets, Lease, Matched, RefusalKind, Wait, Way, shared::Id},
     clock::Clock,
-    config::{self, Budget, EnginePlace, LocalShare, LogFormat, OnLoss, Selector, SharedEngine},
+    config::{
+        self, Budget, EnginePlace, Fairness, LocalShare, LogFormat, OnLoss, Selector, SharedEngine,
+    },
     limits::{Settings, Spent, Weights},
     proto::waiting::Reason,
     telemetry::Telemetry,
@@ -313,5 +315,56 @@ fn a_provider_s_rest_is_one_for_all_pods_then_one_probes_then_all_go() {
         probe.answered();
         let _second = lease(&mut second).await;
         let _third = lease(&mut ask(&one, &[0])).await;
+    });
+}
+
+#[test]
+fn tenants_in_different_pods_are_served_by_weight() {
+    with_each(async |server| {
+        let engine = engine(server.url(), OnLoss::Closed);
+        let weights = [("gold".to_owned(), 3), ("free".to_owned(), 1)];
+        let fair = Budget {
+            fairness: Some(Fairness {
+                label: "tenant".into(),
+                weights: weights.into(),
+                default_weight: 1,
+            }),
+            ..budget(at_a_time("a", 1), true)
+        };
+        let budgets = [fair];
+        let ask = |pod: &Budgets, tenant: &str| {
+            let matched = Matched {
+                budgets: [0].into(),
+                flow: Some((0, tenant.into())),
+            };
+            let way = Way {
+                credential: 0,
+                matched: Arc::new(matched),
+            };
+            pod.ask(Ask {
+                ways: vec![way],
+                tokens: Weights::default(),
+                send_within: Duration::from_secs(5),
+            })
+        };
+        let (served, mut all) = tokio::sync::mpsc::channel(1);
+        let mut tasks = tokio::task::JoinSet::new();
+        for tenant in ["gold", "free"] {
+            let (pod, served) = (pod(&engine, &budgets), served.clone());
+            tasks.spawn(async move {
+                loop {
+                    let lease = lease(&mut ask(&pod, tenant)).await;
+                    leaves(&lease);
+                    drop(lease);
+                    served.send(tenant).await.unwrap();
+                }
+            });
+        }
+        let mut gold = 0;
+        for _ in 0..80 {
+            let tenant = timeout(LIMIT, all.recv()).await.unwrap().unwrap();
+            gold += u32::from(tenant == "gold");
+        }
+        assert!((52..=68).contains(&gold), "{gold} of 80");
     });
 }

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use crate::{
     budgets::{
         FleetStatus, LimitStatus,
-        shared::{Answer, BudgetStatus, Options, Status, Today},
+        shared::{Answer, BudgetStatus, Options, Status, Today, Turn},
         words,
     },
     config::{self, OnLoss},
@@ -66,6 +66,13 @@ impl Domain {
     pub(super) fn inward(&self, budgets: &[BudgetId]) -> Vec<BudgetId> {
         let places = budgets.iter().map(|id| *self.places.get(*id)?);
         places.flatten().collect()
+    }
+
+    /// Whose turn it has to be, as the engine's client knows it; of a budget that is not shared it is nobody's.
+    pub(super) fn turn<'a>(&self, turn: Option<Turn<'a>>) -> Option<Turn<'a>> {
+        let turn = turn?;
+        let budget = self.inward(&[turn.budget]).first().copied()?;
+        Some(Turn { budget, ..turn })
     }
 
     /// The name outside of a budget.

@@ -49,7 +49,7 @@ use self::{
 };
 use super::{
     EngineStatus, FleetStatus,
-    shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared},
+    shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared, Turn},
 };
 use crate::{
     clock::Clock,
@@ -189,6 +189,7 @@ impl Courier {
         budgets: &[BudgetId],
         tokens: Weights,
         send_within: Duration,
+        turn: Option<Turn<'_>>,
     ) -> Result<Answer, Lost> {
         let inner = &*self.inner;
         let inward = inner.domain.inward(budgets);
@@ -199,7 +200,7 @@ impl Courier {
             days: &days,
             tokens,
             send_within,
-            turn: None,
+            turn: inner.domain.turn(turn),
         };
         let asked = inner.now();
         let answer = inner.shared.acquire(ask, inner.timeout * PATIENCE).await;

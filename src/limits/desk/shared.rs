@@ -9,7 +9,7 @@
 //!
 //! When the engine is lost, [`OnLoss`] says what becomes of those who would ask it.
 
-use super::{Desk, Event, Obstacle, Pace, Refused, outlook::Told, serve::Shut};
+use super::{Desk, Event, Obstacle, Pace, Refused, Stands, outlook::Told, serve::Shut};
 use crate::limits::{
     BudgetId, Denied, LeaseId, Limit, Micros, Settings, Weights, fairness::Ticket,
 };
@@ -19,6 +19,9 @@ const ASKED_AGAIN: Micros = 1_000_000;
 
 /// The same where it could name none, as it depends on others' sends.
 const ASKED_AGAIN_SOON: Micros = 100_000;
+
+/// No sooner, whatever it says.
+const ASKED_AGAIN_AT_ONCE: Micros = 1_000;
 
 /// How many may come while the engine is asked, whatever room there is: only its answer tells whether they wait.
 pub(super) const AT_ONCE: usize = 256;
@@ -48,6 +51,13 @@ pub enum Said {
         obstacle: Obstacle,
         /// Until when, if nothing is given back before; unknown where it depends on others' sends.
         until: Option<Micros>,
+    },
+    /// It fits, and it is the turn of others who wait elsewhere.
+    Turn {
+        /// The budget that is shared fairly.
+        budget: BudgetId,
+        /// When to ask again.
+        again: Micros,
     },
     /// It never fits.
     Never {
@@ -136,6 +146,14 @@ impl<P: Pace> Desk<P> {
                 self.shut_afar(now, budget, obstacle, until);
                 self.denied_afar(now, ticket);
             }
+            Said::Turn { budget, again } => {
+                self.limits.undo(now, trial.lease);
+                let again = again.clamp(now + ASKED_AGAIN_AT_ONCE, now + ASKED_AGAIN);
+                if let Some(afar) = self.afar_mut(budget) {
+                    afar.shut = Some((Obstacle::Turn, None, again));
+                }
+                self.denied_afar(now, ticket);
+            }
             Said::Never { budget, limit } => {
                 self.limits.undo(now, trial.lease);
                 self.remove(ticket);
@@ -189,7 +207,7 @@ impl<P: Pace> Desk<P> {
         let mut concerns = false;
         for &budget in budgets {
             if let Some(afar) = self.afar_mut(budget)
-                && let Some((Obstacle::Limit(_), ..)) = afar.shut
+                && let Some((Obstacle::Limit(_) | Obstacle::Turn, ..)) = afar.shut
             {
                 afar.shut = None;
                 concerns = true;
@@ -296,6 +314,13 @@ impl<P: Pace> Desk<P> {
             return;
         };
         let (weights, send_within) = (waiter.weights, waiter.send_within);
+        let (line, more) = self.queue.line_of(&place);
+        let stands = Stands {
+            domain: line.domain,
+            flow: line.flow.into(),
+            weight: line.weight,
+            more,
+        };
         for &budget in place.set.iter() {
             if let Some(afar) = self.afar_mut(budget) {
                 afar.trial = Some(ticket);
@@ -304,6 +329,7 @@ impl<P: Pace> Desk<P> {
         self.events.push_back(Event::Try {
             ticket,
             budgets: place.set,
+            stands,
             weights,
             send_within,
         });
@@ -331,7 +357,7 @@ impl<P: Pace> Desk<P> {
         let is_away = match said {
             Said::Denied { obstacle, .. } => obstacle.is_engine(),
             Said::Lost => true,
-            Said::Granted | Said::Never { .. } => false,
+            Said::Granted | Said::Turn { .. } | Said::Never { .. } => false,
         };
         for budget in self.shared_of(ticket) {
             if let Some(afar) = self.afar_mut(budget) {
@@ -375,7 +401,7 @@ impl<P: Pace> Desk<P> {
         until: Option<Micros>,
     ) {
         let again = match until {
-            Some(until) => until.clamp(now + 1_000, now.saturating_add(ASKED_AGAIN)),
+            Some(until) => until.clamp(now + ASKED_AGAIN_AT_ONCE, now + ASKED_AGAIN),
             None => now.saturating_add(ASKED_AGAIN_SOON),
         };
         if let Some(afar) = self.afar_mut(budget) {

@@ -35,7 +35,7 @@ fn one_who_asks_in_vain_notices_it_first() {
         signal(&server, "-STOP");
         let answer = pod
             .courier
-            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND, None);
         assert!(answer.await.is_err());
         assert!(!pod.is_up());
         until("it is told", || !pod.heard.lost.lock().unwrap().is_empty()).await;
@@ -53,7 +53,7 @@ fn one_that_refuses_is_lost_as_well_and_says_what_to_do() {
         beside.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
         let answer = pod
             .courier
-            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND, None);
         assert!(answer.await.is_err());
         let why = pod.courier.status().lost.unwrap_or_default();
         assert!(why.contains("raise `maxmemory`"), "{why}");
@@ -129,7 +129,7 @@ fn what_happened_meanwhile_is_told_when_it_is_back() {
         assert_eq!((status.account.sent, status.account.returned), (1, 1));
         let asked = other
             .courier
-            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND, None);
         let answer = asked.await.unwrap();
         let Answer::Denied {
             limit: Limit::Cooldown,

@@ -160,7 +160,7 @@ impl Pod {
         let begun = Instant::now();
         loop {
             let id = Id::random();
-            let answer = self.courier.acquire(id, budgets, tokens(100), LONG);
+            let answer = self.courier.acquire(id, budgets, tokens(100), LONG, None);
             match answer.await {
                 Ok(Answer::Granted) => return id,
                 answer => assert!(begun.elapsed() < LONG, "{answer:?}"),

@@ -120,7 +120,7 @@ fn what_a_provider_says_reaches_all_pods() {
         pod.told().await;
         let ask = async |budget| {
             let (id, asked) = (Id::random(), [budget]);
-            let answer = other.courier.acquire(id, &asked, NOTHING, SECOND);
+            let answer = other.courier.acquire(id, &asked, NOTHING, SECOND, None);
             match answer.await.unwrap() {
                 Answer::Denied {
                     budget,
