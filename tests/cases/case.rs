@@ -138,7 +138,7 @@ pub struct Requests {
     pub broker: Broker,
     /// Which route they ask for, if not the case's.
     pub route: Option<String>,
-    /// When their clients leave, once there was output.
+    /// When their clients leave, once the provider has their request.
     pub client_cancel_at_ms: Option<u64>,
 }
 

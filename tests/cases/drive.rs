@@ -19,7 +19,7 @@ use crate::{
     case::{Action, Case},
     limits, names,
     outcome::{Call, Outcome},
-    provider::{Provider, body_of},
+    provider::{Provider, body_of, call_of},
     sidecar::Sidecar,
 };
 
@@ -123,17 +123,21 @@ pub async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, inde
         paused: Vec::new(),
     };
     let leaves = leaves(case, index);
+    let arrived = |request: &Received| call_of(request) == Some(index);
     let leave = async {
         match leaves {
             Some(at) => sleep_until(begun + at).await,
             None => std::future::pending().await,
+        }
+        while case.leaves_in_its_midst() && !simulator.received().iter().any(arrived) {
+            sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::pin!(leave);
     loop {
         let next = tokio::select! {
             biased;
-            () = &mut leave, if !case.leaves_in_its_midst() || call.has_output() => {
+            () = &mut leave => {
                 call.left = Some(simulator.now());
                 break;
             }

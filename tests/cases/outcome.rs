@@ -53,11 +53,6 @@ impl Call {
         self.frames.iter().filter_map(|frame| frame.frame.as_ref())
     }
 
-    /// Whether there was output.
-    pub fn has_output(&self) -> bool {
-        self.told().any(|frame| matches!(frame, Frame::Delta(_)))
-    }
-
     /// How long after its first frame an attempt began.
     pub fn began_after(&self) -> Option<Duration> {
         let begun = |frame: &Frame| matches!(frame, Frame::AttemptStarted(_));

@@ -4,6 +4,7 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use redrive::{
     budgets::shared::*,
+    config::EnginePlace,
     limits::{DailyLimit, Limit, Measure, Settings, Weights},
 };
 
@@ -58,7 +59,7 @@ fn a_lost_answer_is_asked_for_again_and_takes_nothing_twice() {
         let budget = settings("a", &windows);
         let proxy = Proxy::to(server.port);
         let through = Options {
-            urls: vec![proxy.url()],
+            place: EnginePlace::One(proxy.url()),
             ..options(&server)
         };
         let domain = Domain::new(&server, through, &[budget]).await;
@@ -292,7 +293,7 @@ fn what_was_asked_for_and_not_answered_is_over_once_it_is_back() {
     with_each(async |server| {
         let proxy = Proxy::to(server.port);
         let through = Options {
-            urls: vec![proxy.url()],
+            place: EnginePlace::One(proxy.url()),
             ..options(&server)
         };
         let domain = Domain::new(&server, through, &[requests(9, 60)]).await;

@@ -17,7 +17,9 @@
 //! | `bounded` | what one call may take |
 //! | `revisions` | pods that disagree |
 //! | `refuses`, `proxy` | a server that refuses, hangs, or answers nonsense; a way that loses answers |
-//! | `ways` | a cluster, TLS |
+//! | `ways` | a cluster of one, TLS |
+//! | `cluster` | a cluster of three, whose slots move |
+//! | `sentinels` | whichever server is the primary |
 //! | `hammer`, `work` | many at once, by the real clock, and what a decision costs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -29,6 +31,7 @@
 mod at_random;
 mod bounded;
 mod clock;
+mod cluster;
 mod domain;
 mod forgets;
 mod hammer;
@@ -38,6 +41,7 @@ mod oracle;
 mod proxy;
 mod refuses;
 mod revisions;
+mod sentinels;
 mod server;
 mod together;
 mod turns;

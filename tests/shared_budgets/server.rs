@@ -27,6 +27,7 @@ pub struct Server {
     child: Child,
     /// Its working folder, removed with it.
     _folder: Option<TempDir>,
+    _conf: Option<TempDir>,
 }
 
 /// Runs `test` against each server that can be had, and says which cannot.
@@ -71,6 +72,23 @@ impl Server {
         Self::start_with(kind, &[])
     }
 
+    /// A Sentinel, of the primary `main` on that port.
+    pub fn sentinel(kind: Kind, primary: u16, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // It keeps what it finds out there.
+        let file = folder.path().join("sentinel.conf");
+        let rules = [
+            format!("sentinel monitor main 127.0.0.1 {primary} 1"),
+            "sentinel down-after-milliseconds main 300".into(),
+            "sentinel failover-timeout main 3000".into(),
+        ];
+        std::fs::write(&file, rules.join("\n") + "\n").unwrap();
+        let arguments = [&[file.to_str().unwrap(), "--sentinel"][..], more].concat();
+        let mut server = Self::start_first(kind, &arguments, &[], &[]);
+        server._conf = Some(folder);
+        server
+    }
+
     /// With more arguments, as on the command line.
     pub fn start_with(kind: Kind, arguments: &[&str]) -> Self {
         Self::start_in(kind, arguments, &[])
@@ -78,6 +96,16 @@ impl Server {
 
     /// In an environment with these variables, too.
     pub fn start_in(kind: Kind, arguments: &[&str], environment: &[(String, String)]) -> Self {
+        let own = ["--save", "", "--appendonly", "no"];
+        Self::start_first(kind, &[], &[&own, arguments].concat(), environment)
+    }
+
+    fn start_first(
+        kind: Kind,
+        first: &[&str],
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Self {
         let program = program(kind).as_ref().expect("asked for by `each`");
         let folder = tempfile::tempdir().unwrap();
         // Another may take the port before the server does: then the next one is tried.
@@ -87,13 +115,9 @@ impl Server {
             drop(free);
             let number = port.to_string();
             let all = [
-                &["--port", &number, "--bind", "127.0.0.1", "--save", ""][..],
-                &[
-                    "--appendonly",
-                    "no",
-                    "--dir",
-                    folder.path().to_str().unwrap(),
-                ],
+                first,
+                &["--port", &number, "--bind", "127.0.0.1"],
+                &["--dir", folder.path().to_str().unwrap()],
                 arguments,
             ];
             let arguments: Vec<String> = all.concat().iter().map(|&word| word.into()).collect();
@@ -106,6 +130,7 @@ impl Server {
                 environment: environment.to_vec(),
                 child,
                 _folder: None,
+                _conf: None,
             };
             if server.comes_up() {
                 server._folder = Some(folder);

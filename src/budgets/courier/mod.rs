@@ -130,7 +130,7 @@ impl Courier {
         budgets: &[config::Budget],
         hooks: Arc<dyn Hooks>,
     ) -> Result<Self, BadOptions> {
-        let options = domain::options(engine)?;
+        let options = domain::options(engine);
         Self::start_with(clock, engine, options, budgets, hooks)
     }
 

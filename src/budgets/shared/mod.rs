@@ -17,11 +17,13 @@
 mod answer;
 mod call;
 mod client;
+mod door;
 mod error;
 mod greeting;
 mod keys;
 mod ledger;
 mod options;
+mod sentinel;
 mod server;
 mod today;
 mod told;
@@ -38,7 +40,8 @@ use tokio::{task::AbortHandle, time::timeout};
 use self::{
     answer::{Head, Reader},
     call::Call,
-    client::{Connection, Door, Link},
+    client::{Connection, Link},
+    door::Door,
     keys::Keys,
     ledger::Ledger,
     told::Told,
@@ -53,6 +56,7 @@ pub use self::{
 use super::engine::micros;
 use crate::{
     clock::Clock,
+    config::EnginePlace,
     limits::{Account, BudgetId, Limit, Settings, Weights},
 };
 
@@ -328,11 +332,17 @@ impl Inner {
                 Ok(answer) => return Ok(answer),
                 Err(lost) => lost,
             };
-            if !lost.may_pass() || self.now().saturating_add(PAUSE) >= ends {
+            if !self.may_pass(&lost) || self.now().saturating_add(PAUSE) >= ends {
                 return Err(lost);
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Whether the same may be asked again at once. Sentinels may name another server the next time.
+    fn may_pass(&self, lost: &Lost) -> bool {
+        let fails_over = matches!(self.options.place, EnginePlace::Sentinel { .. });
+        lost.may_pass() || fails_over && *lost == Lost::Refused(Refused::ReadOnly)
     }
 
     async fn ask_once(&self, call: &Call, within: Duration) -> Result<(Head, Reader), Lost> {

@@ -18,7 +18,7 @@ fn a_send_that_nobody_can_renew_is_cut_before_its_lease_may_end() {
         let (unsent, windows) = (pod.granted(&[AT_A_TIME]).await, pod.sent(&[WINDOWS]).await);
         let [mut cut, mut uncut] = [sent, windows].map(|id| pod.courier.cut(id));
         signal(&server, "-STOP");
-        std::future::poll_fn(|cx| cut.poll_cut(cx)).await;
+        told_to_cut(&mut cut).await;
         let after = asked.elapsed();
         signal(&server, "-CONT");
         // It may have been renewed once before the server stood still.
@@ -87,6 +87,12 @@ fn a_process_that_wakes_up_late_cuts_before_it_renews() {
     });
 }
 
+async fn told_to_cut(watch: &mut CutWatch) {
+    let told = std::future::poll_fn(|cx| watch.poll_cut(cx));
+    let told = tokio::time::timeout(LONG, told).await;
+    told.expect("the send is to be cut");
+}
+
 /// Whatever the timers say: that they have passed may be another thread's to notice.
 #[test]
 fn no_renewal_keeps_what_is_late() {
@@ -130,7 +136,14 @@ fn a_send_whose_lease_is_over_is_cut_at_the_next_renewal() {
             let released = other.courier.inner.shared.release(id, LONG).await;
             assert_eq!(released, Ok(Told::Done));
         }
-        std::future::poll_fn(|cx| cut.poll_cut(cx)).await;
+        let inner = &pod.courier.inner;
+        let due = || inner.state().book.cut_at(over);
+        let mut unrenewed = Duration::ZERO;
+        while !is_cut(&mut cut) {
+            unrenewed = due().unwrap_or(unrenewed);
+            tokio::time::sleep(SECOND / 200).await;
+        }
+        assert!(inner.now() < unrenewed, "for its age it would be cut later");
         assert!(!is_cut(&mut uncut), "of windows only");
         assert_eq!(pod.courier.status().cut, 1);
         pod.courier.release(over);

@@ -144,7 +144,7 @@ impl Pod {
         let options = Options {
             life: LIFE,
             longest_unsent: SECOND * 3 / 2,
-            ..domain::options(engine).unwrap()
+            ..domain::options(engine)
         };
         let heard = Arc::new(Heard::default());
         let hooks: Arc<dyn Hooks> = Arc::<Heard>::clone(&heard);

@@ -9,9 +9,9 @@
 local MOST_FLOWS = 64
 -- A microsecond of lead, so that weights divide.
 local FINE = 1024
--- Who waits asks again after so long at the latest; so long at most it is waited for then, and so long it is
--- held back at a time.
-local ASKS_AGAIN, LEAST_GRACE, MOST_GRACE, HELD_BACK = 1000000, 20000, 200000, 100000
+-- Who waits asks again after so long at the latest, and where nobody knows when after so long; so long at least
+-- and at most it is waited for then, and so long it is held back at a time.
+local ASKS_AGAIN, ASKS_SOON, LEAST_GRACE, MOST_GRACE, HELD_BACK = 1000000, 200000, 20000, 200000, 100000
 -- Of a window: how late one may ask again, how far one may be ahead.
 local GRACE, SLACK = 1 / 100, 3 / 100
 
@@ -104,9 +104,7 @@ end
 
 -- It was denied, by which budget, and for how long (-1: unknown).
 local function waits(line, by, wait)
-    if wait < 0 or wait > ASKS_AGAIN then
-        wait = ASKS_AGAIN
-    end
+    wait = wait < 0 and ASKS_SOON or math.min(wait, ASKS_AGAIN)
     local own = line.own
     own.waits, own.by = now + wait + line.grace, by
     line.flows[line.flow] = own
