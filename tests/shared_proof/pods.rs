@@ -39,7 +39,7 @@ fn long(per_pod: usize) -> Clients {
     Clients {
         per_pod,
         words: LONG,
-        pace: Duration::from_millis(500),
+        pace: secs(1),
         stays: Stays::Once,
         ..Clients::new("default")
     }
