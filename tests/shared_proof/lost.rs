@@ -11,6 +11,7 @@ use super::{
     proof::{Seen, lasts, run, strict},
     server::Kind,
     stage::{CLOSED, LIMITS, Stage, a_while, all, has},
+    support::sum_of,
 };
 
 /// What had its grant when the engine was lost is on its way.
@@ -152,6 +153,11 @@ async fn open() -> Seen {
         let engine = pod.sidecar.status().await["engine"].clone();
         assert_eq!(engine["state"], "lost", "{engine}");
         assert_eq!(engine["strict"], false, "{engine}");
+        let metrics = pod.sidecar.metrics().await;
+        for gauge in ["up", "strict"] {
+            let name = format!("redrive_budget_engine_{gauge}");
+            assert_eq!(sum_of(&metrics, &name), 0.0, "{name}");
+        }
         let log = pod.sidecar.log();
         assert!(log.contains("NOT strict"), "{log}");
     }

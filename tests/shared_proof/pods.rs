@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::{
     fleet::{Fleet, LIFE, Limits, PODS},
     load::{Clients, Stays},
-    proof::{Seen, engine_account, run, same_account, strict},
+    proof::{Seen, about_the_same_account, run, strict},
     server::Kind,
     stage::{CLOSED, LIMITS, Stage, a_while, has},
 };
@@ -39,7 +39,7 @@ fn long(per_pod: usize) -> Clients {
     Clients {
         per_pod,
         words: LONG,
-        pace: Duration::from_millis(500),
+        pace: secs(1),
         stays: Stays::Once,
         ..Clients::new("default")
     }
@@ -101,7 +101,7 @@ async fn paused() -> Seen {
     assert!(cut.iter().all(|after| *after <= secs(1)), "{cut:?}");
     assert!(again <= secs(5), "{again:?}");
     assert!(pause <= 2 * LIMITS.period(), "{pause:?}");
-    same_account(&stage.server, &seen).await;
+    about_the_same_account(&stage.server, seen.sends()).await;
     seen
 }
 
@@ -142,8 +142,7 @@ async fn killed() -> Seen {
         back >= secs(5),
         "{back:?}: they may still be at the provider"
     );
-    let account = engine_account(&stage.server).await;
-    assert_eq!(account.sent, seen.log.len() as u64, "{account:?}");
+    about_the_same_account(&stage.server, seen.log.len() as u64).await;
     seen
 }
 

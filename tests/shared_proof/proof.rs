@@ -282,6 +282,16 @@ pub async fn same_account(server: &Server, seen: &Seen) {
     assert_eq!(account.sent, seen.sends(), "{account:?}");
 }
 
+/// The same where a pod stood still or died: what it did not tell of ended by itself, and may have been sent.
+pub async fn about_the_same_account(server: &Server, sends: u64) {
+    let account = engine_account(server).await;
+    let most = account.sent + account.expired;
+    assert!(
+        (account.sent..=most).contains(&sends),
+        "{sends}: {account:?}"
+    );
+}
+
 /// The engine's account, once nothing is held of it any more: it comes out even.
 pub async fn engine_account(server: &Server) -> Account {
     let begun = Instant::now();

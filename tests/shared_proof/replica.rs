@@ -36,6 +36,9 @@ enum Link {
 /// A network namespace; it and its links go when this is dropped.
 struct Namespace {
     name: String,
+    /// The ends of its links, outside and inside.
+    replication: [String; 2],
+    clients: [String; 2],
 }
 
 /// Runs `ip` with these words; whether it did as it was told.
@@ -47,23 +50,24 @@ fn ip(words: &str) -> bool {
 }
 
 impl Namespace {
-    /// Networks that are set aside for measurements: nobody else should have them.
-    const REPLICATION: [&str; 2] = ["198.18.77.1", "198.18.77.2"];
-    const CLIENTS: [&str; 2] = ["198.18.78.1", "198.18.78.2"];
-
     fn new() -> Option<Self> {
+        // Of networks that are set aside for measurements: nobody else should have them.
+        let process = std::process::id();
+        let network = |which| [1, 2].map(|end| format!("198.{which}.{}.{end}", process % 250));
         let namespace = Self {
-            name: format!("rd{}", std::process::id()),
+            name: format!("rd{process}"),
+            replication: network(18),
+            clients: network(19),
         };
         let name = &namespace.name;
         let made = ip(&format!("netns add {name}"))
-            && namespace.link("r", Self::REPLICATION)
-            && namespace.link("c", Self::CLIENTS);
+            && namespace.link("r", &namespace.replication)
+            && namespace.link("c", &namespace.clients);
         made.then_some(namespace)
     }
 
     /// A pair of interfaces, one end outside, one inside.
-    fn link(&self, kind: &str, [outside, inside]: [&str; 2]) -> bool {
+    fn link(&self, kind: &str, [outside, inside]: &[String; 2]) -> bool {
         let name = &self.name;
         [
             format!("link add {name}{kind} type veth peer name {kind} netns {name}"),
@@ -92,15 +96,15 @@ impl Replica {
         let folder = tempfile::tempdir().unwrap();
         let (link, address, of) = match Namespace::new() {
             Some(namespace) => {
-                let address = SocketAddr::new(Namespace::CLIENTS[1].parse().unwrap(), PORT);
-                let of = (Namespace::REPLICATION[0], primary.port);
+                let address = SocketAddr::new(namespace.clients[1].parse().unwrap(), PORT);
+                let of = (namespace.replication[0].clone(), primary.port);
                 (Link::Namespace(namespace), address, of)
             }
             None => {
                 let road = Road::to(([127, 0, 0, 1], primary.port).into()).await;
                 let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
                 let (address, port) = (free.local_addr().unwrap(), road.port);
-                (Link::Proxy(road), address, ("127.0.0.1", port))
+                (Link::Proxy(road), address, ("127.0.0.1".to_owned(), port))
             }
         };
         let mut command = match &link {
@@ -114,7 +118,7 @@ impl Replica {
         command.args(["--port", &address.port().to_string(), "--save", ""]);
         command.args(["--bind", "0.0.0.0", "--protected-mode", "no"]);
         command.arg("--dir").arg(folder.path());
-        command.args(["--replicaof", of.0, &of.1.to_string()]);
+        command.args(["--replicaof", &of.0, &of.1.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let server = command.stderr(Stdio::null()).spawn().unwrap();
         let replica = Self {
