@@ -20,7 +20,7 @@ use crate::{
 /// would wait for a minute. They leave after this.
 /// In C119 its engine learns first.
 const LOOKED_AT: &[(&str, Duration)] = &[
-    ("C121", Duration::from_secs(3)),
+    ("C121", Duration::from_secs(10)),
     ("C119", Duration::from_secs(80)),
 ];
 
