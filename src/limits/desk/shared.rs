@@ -188,6 +188,8 @@ impl<P: Pace> Desk<P> {
     pub fn engine_up(&mut self, now: Micros) {
         if self.lost {
             self.lost = false;
+            // It may yet have to learn: whoever was told that it is lost hears that soon.
+            self.retell = Some(0);
             for counter in &mut self.counters {
                 if let Some(afar) = &mut counter.afar {
                     afar.shut = None;
