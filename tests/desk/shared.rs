@@ -453,3 +453,22 @@ fn who_was_told_that_the_engine_is_lost_hears_soon_that_it_learns() {
     who.dedup();
     assert_eq!(who, all, "{hear:?}");
 }
+
+#[test]
+fn what_the_engine_says_never_fits_one_way_goes_by_another() {
+    let budgets = [requests(5, SECOND), requests(5, SECOND)];
+    let mut desk = desk(budgets).with_engine(OnLoss::Closed, [(0, None), (1, None)]);
+    let ways = [plain(&[0]), plain(&[1])];
+    let Asked::Waits { ticket, .. } = desk.ask(1, &ways, input(0), WITHIN) else {
+        panic!("the engine is asked first")
+    };
+    assert_eq!(tries(&mut desk), [(ticket, vec![0])]);
+    let limit = Limit::Concurrent(0);
+    assert!(!desk.tried(2, ticket, Said::Never { budget: 0, limit }));
+    assert_eq!(tries(&mut desk), [(ticket, vec![1])]);
+    assert_eq!((desk.waiting_for(0), desk.waiting_for(1)), (0, 1));
+    assert!(!desk.tried(3, ticket, Said::Never { budget: 1, limit }));
+    let why = Refused::Never { budget: 1, limit };
+    assert_eq!(desk.poll_event(), Some(Event::Refused { ticket, why }));
+    assert!(desk.is_idle());
+}
