@@ -198,6 +198,22 @@ fn what_was_told_late_or_lost_is_told_by_renewing() {
 }
 
 #[test]
+fn what_stayed_since_its_batch_was_made_is_not_prolonged() {
+    with_each(async |server| {
+        let domain = Domain::new(&server, options(&server), &[requests(9, 60)]).await;
+        domain.send(1).await;
+        let batches = domain.shared.batches();
+        let renewed = domain.shared.prolong(&batches[0], PATIENCE).await.unwrap();
+        assert_eq!(renewed.prolonged, [Id::from(1)]);
+        domain.shared.stayed(1.into());
+        let heard = domain.shared.tell(1.into(), PATIENCE).await;
+        assert_eq!(heard, Ok(Heard::Done));
+        let renewed = domain.shared.prolong(&batches[0], PATIENCE).await;
+        assert_eq!(renewed, Ok(Renewed::default()));
+    });
+}
+
+#[test]
 fn the_script_may_be_forgotten() {
     with_each(async |server| {
         let mut domain = Domain::new(&server, options(&server), &[requests(1, 60)]).await;

@@ -196,8 +196,10 @@ impl Shared {
                 continue;
             }
             ledger.confirm(*id, *times);
-            // What is unsent ends at its time, however often it is renewed.
-            if times % 2 == 1 {
+            // What is unsent ends at its time, however often it is renewed; also what stayed since the batch
+            // was made.
+            let held = ledger.held.get(id);
+            if times % 2 == 1 && held.is_some_and(|held| held.times == *times) {
                 renewed.prolonged.push(*id);
             }
         }
