@@ -59,7 +59,11 @@ impl Shared {
         };
         let answer = self.inner.ask(&call, patience).await;
         let answer = answer.and_then(|(head, reader)| read_answer(&head, reader, &asked))?;
-        doubt.id = None;
+        // Granted before, and too late to be sent: nobody else gives that back.
+        let is_stray = answer == Answer::Over && !self.inner.ledger().held.contains_key(&ask.lease);
+        if !is_stray {
+            doubt.id = None;
+        }
         if answer == Answer::Granted {
             let held = Held {
                 budgets: ask.budgets.into(),
