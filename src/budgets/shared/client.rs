@@ -52,8 +52,8 @@ pub(super) struct Link {
 }
 
 /// A new connection, with the script loaded.
-async fn open(door: &Door, number: u64, script: &str) -> Result<Connection, Lost> {
-    let (wire, server, digest) = door.open(script).await?;
+async fn open(door: &Door, number: u64, inner: &Inner) -> Result<Connection, Lost> {
+    let (wire, server, digest) = door.open(&inner.keys, &inner.options.script).await?;
     if let Some(old) = server.too_old() {
         return Err(Lost::Refused(Refused::Other(old)));
     }
@@ -199,7 +199,7 @@ pub(super) async fn keep(inner: Arc<Inner>, door: Door) {
     let link = &inner.link;
     let mut pause = FIRST_PAUSE;
     for number in 1.. {
-        let opened = match open(&door, number, &inner.options.script).await {
+        let opened = match open(&door, number, &inner).await {
             Ok(connection) => inner.greet(&connection).await.map(|()| connection),
             Err(lost) => Err(lost),
         };
