@@ -198,3 +198,27 @@ fn one_late_answer_is_no_loss() {
         assert!(pod.is_up());
     });
 }
+
+#[test]
+fn what_was_sent_without_it_is_unknown_to_it_for_a_window() {
+    with_each(async |mut server| {
+        let minute = WindowLimit {
+            measure: Measure::Requests,
+            limit: 9,
+            window: 60_000_000,
+        };
+        let budgets = [budget("b", true, None, &[minute])];
+        let pods = [OnLoss::Open, OnLoss::LocalShare]
+            .map(|on_loss| Pod::with(&engine(&server, on_loss), &budgets));
+        let are_up = |up| pods.iter().all(|pod| pod.is_up() == up);
+        let strict = || pods.each_ref().map(|pod| pod.courier.status().is_strict);
+        until("it is there", || are_up(true)).await;
+        assert_eq!(strict(), [true, true]);
+        server.kill();
+        until("it is lost", || are_up(false)).await;
+        assert_eq!(strict(), [false, true]);
+        server.start_again();
+        until("it is back", || are_up(true)).await;
+        assert_eq!(strict(), [false, true]);
+    });
+}
