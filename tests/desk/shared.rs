@@ -411,3 +411,64 @@ fn who_waits_for_a_budget_hears_that_its_engine_is_lost() {
     all.sort_unstable();
     assert_eq!(all, [first, second]);
 }
+
+#[test]
+fn who_was_told_that_the_engine_is_lost_hears_soon_that_it_learns() {
+    let mut desk = shared(requests(9, 60 * SECOND));
+    let ask = |_| outlook(&mut desk, 1, plain(&[0]), input(0)).0;
+    let all: Vec<Ticket> = (0..3).map(ask).collect();
+    tries(&mut desk);
+    desk.engine_lost(1);
+    desk.tried(1, all[0], Said::Lost);
+    desk.look(1);
+    assert_eq!(told(&mut desk).len(), 3);
+    desk.engine_up(SECOND);
+    desk.look(SECOND);
+    let until = Some(61 * SECOND);
+    let learns = Said::Denied {
+        budget: 0,
+        obstacle: Obstacle::EngineLearns,
+        until,
+    };
+    desk.tried(SECOND + HUNDREDTH, all[0], learns);
+    let mut hear = told(&mut desk);
+    while let Some(look) = desk.next_look()
+        && look <= 2 * SECOND
+    {
+        desk.look(look);
+        while let Some(event) = desk.poll_event() {
+            match event {
+                Event::Told { ticket, outlook } => hear.push((ticket, outlook)),
+                Event::Try { ticket, .. } => assert!(!desk.tried(look, ticket, learns)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let mut who: Vec<_> = hear
+        .iter()
+        .filter(|(_, outlook)| outlook.expected == until)
+        .map(|(ticket, _)| *ticket)
+        .collect();
+    who.sort_unstable();
+    who.dedup();
+    assert_eq!(who, all, "{hear:?}");
+}
+
+#[test]
+fn what_the_engine_says_never_fits_one_way_goes_by_another() {
+    let budgets = [requests(5, SECOND), requests(5, SECOND)];
+    let mut desk = desk(budgets).with_engine(OnLoss::Closed, [(0, None), (1, None)]);
+    let ways = [plain(&[0]), plain(&[1])];
+    let Asked::Waits { ticket, .. } = desk.ask(1, &ways, input(0), WITHIN) else {
+        panic!("the engine is asked first")
+    };
+    assert_eq!(tries(&mut desk), [(ticket, vec![0])]);
+    let limit = Limit::Concurrent(0);
+    assert!(!desk.tried(2, ticket, Said::Never { budget: 0, limit }));
+    assert_eq!(tries(&mut desk), [(ticket, vec![1])]);
+    assert_eq!((desk.waiting_for(0), desk.waiting_for(1)), (0, 1));
+    assert!(!desk.tried(3, ticket, Said::Never { budget: 1, limit }));
+    let why = Refused::Never { budget: 1, limit };
+    assert_eq!(desk.poll_event(), Some(Event::Refused { ticket, why }));
+    assert!(desk.is_idle());
+}

@@ -102,6 +102,16 @@ impl Domain {
         ones.any(|one| one.settings.concurrent.is_some())
     }
 
+    /// The longest of all windows, with its margin.
+    pub(super) fn longest(&self) -> Duration {
+        let all = self.budgets.iter().map(|one| &one.settings);
+        let lengths = all.flat_map(|settings| {
+            let windows = settings.windows.iter();
+            windows.map(|window| window.window.saturating_add(settings.margin))
+        });
+        Duration::from_micros(lengths.max().unwrap_or(0))
+    }
+
     /// An answer with the names of budgets outside.
     pub(super) fn told(&self, answer: Answer) -> Answer {
         match answer {
@@ -295,6 +305,13 @@ mod tests {
         let days = domain.days(&[0, 1], noon);
         assert_eq!(days, [Today::default(), Today::at(&TimeZone::UTC, noon)]);
         assert_eq!(days[1].number, 20_605);
+    }
+
+    #[test]
+    fn the_longest_window_is_of_those_that_are_shared() {
+        assert_eq!(domain(OnLoss::Open).longest(), Duration::from_secs(60));
+        let local = Domain::new(&engine(OnLoss::Open), &[budget(false, None, &[])]);
+        assert_eq!(local.longest(), Duration::ZERO);
     }
 
     #[test]

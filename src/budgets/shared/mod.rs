@@ -367,7 +367,7 @@ impl Inner {
                     // One who had little time left says nothing of the connection.
                     let waited = self.now().saturating_sub(since) + PAUSE >= self.options.timeout;
                     if waited || *lost != Lost::Timeout {
-                        self.link.is_broken(&connection);
+                        self.link.is_broken(&connection, lost);
                     }
                 }
             }

@@ -19,16 +19,6 @@ pub struct Server {
 }
 
 impl Server {
-    pub(super) fn unknown() -> Self {
-        Self {
-            name: String::new(),
-            version: String::new(),
-            run: "-".into(),
-            maxmemory_policy: String::new(),
-            is_primary: true,
-        }
-    }
-
     /// From the answer to `INFO`.
     pub(super) fn read(info: &str) -> Self {
         let field = |name: &str| {

@@ -156,10 +156,14 @@ impl<P: Pace> Desk<P> {
             }
             Said::Never { budget, limit } => {
                 self.limits.undo(now, trial.lease);
-                self.remove(ticket);
-                self.count_refused(budget);
-                let why = Refused::Never { budget, limit };
-                self.events.push_back(Event::Refused { ticket, why });
+                if self.leave_way(ticket, trial.way) {
+                    self.retell = Some(0);
+                } else {
+                    self.remove(ticket);
+                    self.count_refused(budget);
+                    let why = Refused::Never { budget, limit };
+                    self.events.push_back(Event::Refused { ticket, why });
+                }
             }
             Said::Lost => {
                 self.limits.undo(now, trial.lease);
@@ -188,6 +192,8 @@ impl<P: Pace> Desk<P> {
     pub fn engine_up(&mut self, now: Micros) {
         if self.lost {
             self.lost = false;
+            // It may yet have to learn: whoever was told that it is lost hears that soon.
+            self.retell = Some(0);
             for counter in &mut self.counters {
                 if let Some(afar) = &mut counter.afar {
                     afar.shut = None;
@@ -379,6 +385,30 @@ impl<P: Pace> Desk<P> {
             self.count_granted(now, &place.set);
         }
         self.events.push_back(Event::Granted { ticket, way, lease });
+    }
+
+    /// `ticket` no longer waits for one of its ways. `false` if it has no other.
+    fn leave_way(&mut self, ticket: Ticket, way: usize) -> bool {
+        let waiter = self.waiters.get_mut(&ticket);
+        let Some(waiter) = waiter.filter(|waiter| waiter.places.len() > 1) else {
+            return false;
+        };
+        let places = std::mem::take(&mut waiter.places).into_iter();
+        let (gone, kept): (Vec<_>, Vec<_>) = places.partition(|(index, _)| *index == way);
+        let (weights, of_others) = (waiter.weights, kept.clone());
+        waiter.places = kept.into();
+        for (_, place) in &gone {
+            self.queue.leave(place, ticket, weights);
+        }
+        super::for_each_budget(&gone, |budget| {
+            let mut others = of_others.iter();
+            if !others.any(|(_, place)| place.set.contains(&budget))
+                && let Some(counter) = self.counters.get_mut(budget)
+            {
+                counter.waiting -= 1;
+            }
+        });
+        !gone.is_empty()
     }
 
     fn shared_of(&self, ticket: Ticket) -> Vec<BudgetId> {

@@ -212,6 +212,10 @@ elseif verb == 'replay' then
             if state ~= UNSENT then
                 send(lease, now - ago)
                 sent = sent + 1
+                for _, part in ipairs(lease.parts) do
+                    -- Its answer may have begun long ago: it tries no rest.
+                    probe_over(load(part.name), lease.id, now, false)
+                end
             end
             if state == OVER then
                 close(lease, now, nil)
