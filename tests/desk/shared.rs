@@ -311,11 +311,34 @@ fn a_local_share_grants_what_the_engine_never_hands_out() {
     }
     let (_, outlook) = outlook(&mut desk, now, plain(&[0]), input(0));
     assert_eq!(outlook.expected, Some(now + SECOND));
-    assert_eq!(desk.share_used(now, 0)[0].1, 4);
     // The window of the share goes on when the engine comes and goes.
-    desk.engine_up(now + 1);
     desk.engine_lost(now + 2);
-    assert_eq!(desk.share_used(now + 2, 0)[0].1, 4);
+    waits(&mut desk, now + 2, plain(&[0]), input(0));
+}
+
+#[test]
+fn a_share_of_a_day_is_not_used_on_the_day_on_which_the_process_began() {
+    let whole = Settings {
+        daily: vec![DailyLimit {
+            measure: Measure::Requests,
+            limit: 100,
+        }],
+        ..budget(&[])
+    };
+    let own = whole.with_limits(|limit| limit / 25);
+    let mut desk = desk([whole]).with_engine(OnLoss::LocalShare, [(0, Some(own))]);
+    let day = |number: i64| Day {
+        number,
+        ends: number as u64 * 60 * SECOND,
+    };
+    desk.turn(0, day(1));
+    desk.engine_lost(1);
+    let (ticket, outlook) = outlook(&mut desk, 1, plain(&[0]), input(0));
+    assert_eq!(outlook.obstacle, Obstacle::EngineLearns);
+    assert_eq!(outlook.expected, Some(60 * SECOND));
+    desk.turn(0, day(2));
+    desk.look(60 * SECOND);
+    assert_eq!(grants(&mut desk)[0].0, ticket);
 }
 
 #[test]

@@ -169,6 +169,7 @@ impl One {
             entries: Some(status.entries),
             overruns: status.overruns,
             learning: status.learning,
+            rests: status.rests,
             age,
         }
     }
@@ -334,6 +335,7 @@ mod tests {
             entries: 9,
             overruns: 1,
             learning: Duration::ZERO,
+            rests: Duration::from_secs(2),
             used: used.into(),
         };
         let status = Status {

@@ -293,6 +293,7 @@ impl Shared {
             let entries = reader.number()?;
             let overruns = reader.number()?;
             let learning = Duration::from_micros(reader.number()?);
+            let rests = Duration::from_micros(reader.number()?);
             let limits = reader.index(1_000)?;
             let used = (0..limits)
                 .map(|_| reader.number())
@@ -302,6 +303,7 @@ impl Shared {
                 entries,
                 overruns,
                 learning,
+                rests,
                 used,
             });
         }
