@@ -37,6 +37,11 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room {
+        name: "gate",
+        pure: true,
+        knows: &["proto::FinishReason"],
+    },
+    Room {
         name: "limits",
         pure: true,
         knows: &[],
