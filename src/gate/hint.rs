@@ -93,7 +93,7 @@ fn body(reason: Reason, snapshot: &Snapshot<'_>, tools: &Tools) -> String {
 fn required(choice: &Choice) -> String {
     let what = match choice {
         Choice::Named(name) => format!("the tool `{name}`"),
-        Choice::Free | Choice::Required => "a tool".to_owned(),
+        Choice::Free | Choice::Forbidden | Choice::Required => "a tool".to_owned(),
     };
     format!("Your last answer did not call a tool, which this request demands. Call {what} now.")
 }

@@ -1,23 +1,83 @@
 //! What a request says of tools.
 
-/// What a request says of tools, as far as it is known.
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+
+use crate::proto::{Conversation, tool_choice::Mode};
+
+/// What a request says of tools, as far as it is known. [`Tools::default`] knows nothing, as of a body in
+/// the provider's own format: there every name is taken for one that is offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools {
-    /// The names of the tools that are offered. `None` where that is not known, as for a body in the
-    /// provider's own format: then every name is taken for one, and tools count as offered.
+    /// The names of the tools that are offered. `None` where that is not known.
     pub names: Option<Vec<String>>,
-    /// Whether a call is demanded.
+    /// Whether one is to be called.
     pub choice: Choice,
 }
 
-/// Whether a request demands a call.
+/// Whether a tool is to be called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// It does not.
+    /// As the model likes.
     #[default]
     Free,
-    /// Of any tool.
+    /// None.
+    Forbidden,
+    /// At least one.
     Required,
-    /// Of this one.
+    /// This one.
     Named(String),
+}
+
+impl Tools {
+    /// What `conversation` says. Its `provider_options_json` may say it in the provider's format instead,
+    /// and then it is not known.
+    pub fn of(conversation: &Conversation) -> Self {
+        let options = Options::of(&conversation.provider_options_json);
+        let names = || conversation.tools.iter().map(|tool| tool.name.clone());
+        Self {
+            names: (!options.has("tools")).then(|| names().collect()),
+            choice: match &conversation.tool_choice {
+                Some(choice) if !options.has("tool_choice") => match choice.mode() {
+                    Mode::Unspecified | Mode::Auto => Choice::Free,
+                    Mode::None => Choice::Forbidden,
+                    Mode::Required => Choice::Required,
+                    Mode::Tool => Choice::Named(choice.name.clone()),
+                },
+                _ => Choice::Free,
+            },
+        }
+    }
+
+    /// Whether there may be a call at all.
+    pub(super) fn may_be_called(&self) -> bool {
+        let any = self.names.as_ref().is_none_or(|names| !names.is_empty());
+        any && self.choice != Choice::Forbidden
+    }
+
+    /// Whether there must be a call.
+    pub(super) fn must_be_called(&self) -> bool {
+        matches!(self.choice, Choice::Required | Choice::Named(_))
+    }
+
+    /// Whether `name` may be that of a tool.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let known = |names: &Vec<String>| names.iter().any(|known| known == name);
+        self.names.as_ref().is_none_or(known)
+    }
+}
+
+/// The names of members for the provider's body.
+struct Options(BTreeMap<String, IgnoredAny>);
+
+impl Options {
+    /// What is no JSON object was refused before anything was sent.
+    fn of(json: &[u8]) -> Self {
+        Self(serde_json::from_slice(json).unwrap_or_default())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
 }

@@ -2,7 +2,7 @@
 
 use redrive::gate::{Choice, ControlKind, Fault, Reason, Snapshot, Tools, hint};
 
-use crate::{attempt, bent, error, names, one_call};
+use crate::{attempt, bent, error, offered, one_call};
 
 const EMPTY: &str = "Your last answer had no visible text and no tool call. Go on with the task now: call \
     a tool at once if work remains, and answer only if the task is done. Do not repeat your reasoning.";
@@ -43,13 +43,6 @@ fn texts(tail: &str) -> [(Reason, String); 10] {
         (Reason::ThoughtToolCall, with_tail(THOUGHT)),
         (Reason::MissingTool, MISSING.to_owned()),
     ]
-}
-
-fn offered() -> Tools {
-    Tools {
-        names: Some(names(&["Bash", "Read"])),
-        choice: Choice::Required,
-    }
 }
 
 fn said(reason: Reason, bend: impl FnOnce(&mut Snapshot<'static>)) -> String {

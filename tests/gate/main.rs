@@ -7,11 +7,13 @@ mod attempts;
 mod hints;
 mod policies;
 mod properties;
+mod reading;
+mod streams;
 mod truth;
 mod truth_rows;
 mod turns;
 
-use redrive::gate::{Decision, Fault, Finish, Reason, Snapshot, ToolError};
+use redrive::gate::{Choice, Decision, Fault, Finish, Reason, Snapshot, ToolError, Tools};
 
 /// An attempt that nothing is wrong with; each case bends what it needs.
 fn attempt() -> Snapshot<'static> {
@@ -34,6 +36,14 @@ fn names(names: &[&str]) -> Vec<String> {
 
 fn one_call() -> Vec<String> {
     names(&["Bash"])
+}
+
+/// A request that offers two tools.
+fn offered() -> Tools {
+    Tools {
+        names: Some(names(&["Bash", "Read"])),
+        choice: Choice::Free,
+    }
 }
 
 fn error(name: &str, fault: Fault) -> ToolError {

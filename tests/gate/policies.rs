@@ -32,6 +32,25 @@ fn presets_have_the_names_of_the_contract_and_off_is_none() {
 }
 
 #[test]
+fn reasons_have_the_names_of_the_contract() {
+    assert_eq!(
+        Reason::ALL.map(Reason::as_str),
+        [
+            "empty",
+            "bare",
+            "invalid_control",
+            "required_tool",
+            "tool_error",
+            "prose_with_tools",
+            "intercepted",
+            "malformed_protocol",
+            "thought_tool_call",
+            "missing_tool",
+        ]
+    );
+}
+
+#[test]
 fn prose_beside_text_calls_is_decided_by_its_own_field() {
     let policy = |prose_with_tools| Policy {
         prose_with_tools,
@@ -65,6 +84,16 @@ fn calls_without_prose_need_a_wrapper_that_says_so() {
         s.control_kind = Some(ControlKind::Empty);
     });
     assert_eq!(decide(&prose, &Policy::AGENT), rejected);
+}
+
+#[test]
+fn a_cut_text_without_prose_has_nothing_to_suppress() {
+    let blank = bent(|s| {
+        s.text_channel_cut = true;
+        s.tool_calls = one_call();
+        s.visible_text = " \n".into();
+    });
+    assert_eq!(decide(&blank, &Policy::AGENT), calls());
 }
 
 #[test]

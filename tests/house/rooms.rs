@@ -39,7 +39,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "gate",
         pure: true,
-        knows: &["proto::FinishReason"],
+        knows: &["proto"],
     },
     Room {
         name: "limits",
