@@ -1,11 +1,9 @@
 //! From the output of a completed attempt to its [`Snapshot`]: one way for all protocols, since all are
 //! decoded into the same blocks.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
-use serde::de::IgnoredAny;
-
-use super::{Fault, Snapshot, ToolError, Tools};
+use super::{Fault, Schema, Snapshot, ToolError, Tools};
 use crate::proto::FinishReason;
 
 /// Stands in a text for what is no text, as Unicode has it: a picture is not nothing.
@@ -32,7 +30,7 @@ impl<'a> Snapshot<'a> {
     /// a platform took are not looked for.
     ///
     /// A call can be handed out if it is of a tool that is offered, and its arguments are one JSON object
-    /// or empty. Empty ones at the very end of a truncated answer are no proof that there were none.
+    /// or empty, and what the tool's schema asks for. Empty ones at the very end of a truncated answer are no proof that there were none.
     pub fn of(
         pieces: impl IntoIterator<Item = Piece<'a>>,
         finish_reason: FinishReason,
@@ -78,11 +76,15 @@ fn fault(name: &str, arguments: &str, is_cut: bool, tools: &Tools) -> Option<Fau
     if !tools.has(name) {
         return Some(Fault::UnknownTool);
     }
-    let whole = match arguments {
-        "" => !is_cut,
-        json => serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(json).is_ok(),
-    };
-    (!whole).then_some(Fault::InvalidArguments)
+    if arguments.is_empty() && is_cut {
+        return Some(Fault::InvalidArguments);
+    }
+    if Schema::default().validate(arguments).is_err() {
+        return Some(Fault::InvalidArguments);
+    }
+    let schema = tools.schemas.get(name);
+    let fits = schema.is_none_or(|schema| schema.validate(arguments).is_ok());
+    (!fits).then_some(Fault::SchemaMismatch)
 }
 
 /// One text, which most answers are, is not copied.

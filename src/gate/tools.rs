@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 
+use super::Schema;
 use crate::proto::{Conversation, tool_choice::Mode};
 
 /// What a request says of tools, as far as it is known. [`Tools::default`] knows nothing, as of a body in
@@ -12,6 +13,8 @@ use crate::proto::{Conversation, tool_choice::Mode};
 pub struct Tools {
     /// The names of the tools that are offered. `None` where that is not known.
     pub names: Option<Vec<String>>,
+    /// What their arguments must be, by name. A tool that is not there takes any JSON object.
+    pub schemas: BTreeMap<String, Schema>,
     /// Whether one is to be called.
     pub choice: Choice,
 }
@@ -35,9 +38,14 @@ impl Tools {
     /// and then it is not known.
     pub fn of(conversation: &Conversation) -> Self {
         let options = Options::of(&conversation.provider_options_json);
-        let names = || conversation.tools.iter().map(|tool| tool.name.clone());
+        let offered = (!options.has("tools")).then_some(&conversation.tools);
+        let schemas = offered.into_iter().flatten().map(|tool| {
+            let schema = Schema::read(&tool.parameters_json);
+            (tool.name.clone(), schema)
+        });
         Self {
-            names: (!options.has("tools")).then(|| names().collect()),
+            schemas: schemas.collect(),
+            names: offered.map(|tools| tools.iter().map(|tool| tool.name.clone()).collect()),
             choice: match &conversation.tool_choice {
                 Some(choice) if !options.has("tool_choice") => match choice.mode() {
                     Mode::Unspecified | Mode::Auto => Choice::Free,

@@ -193,6 +193,7 @@ fn without_known_names_an_unknown_one_is_not_told() {
         let tools = Tools {
             names,
             choice: Choice::Free,
+            ..Tools::default()
         };
         let snapshot = bent(|s| s.tool_errors = vec![error("Bsh", Fault::UnknownTool)]);
         assert_eq!(
@@ -233,7 +234,7 @@ fn what_a_model_invented_is_clipped_and_escaped() {
 fn a_request_with_thousands_of_tools_lists_as_many_as_fit() {
     let tools = Tools {
         names: Some((0..10_000).map(|n| format!("tool_{n:04}")).collect()),
-        choice: Choice::Free,
+        ..Tools::default()
     };
     let snapshot = bent(|s| s.tool_errors = vec![error("Bsh", Fault::UnknownTool)]);
     let found = hint(Reason::ToolError, &snapshot, &tools);

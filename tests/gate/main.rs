@@ -8,6 +8,7 @@ mod hints;
 mod policies;
 mod properties;
 mod reading;
+mod schemas;
 mod streams;
 mod truth;
 mod truth_rows;
@@ -43,6 +44,7 @@ fn offered() -> Tools {
     Tools {
         names: Some(names(&["Bash", "Read"])),
         choice: Choice::Free,
+        ..Tools::default()
     }
 }
 

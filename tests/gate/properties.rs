@@ -148,7 +148,7 @@ proptest! {
         names in option::of(vec("[a-z]{1,9}", 0..4)),
         reason in select(Reason::ALL.to_vec()),
     ) {
-        let tools = Tools { names, choice: Choice::Required };
+        let tools = Tools { names, choice: Choice::Required, ..Tools::default() };
         let text = hint(reason, &snapshot, &tools);
         prop_assert!(!text.trim().is_empty());
         prop_assert!(text.len() < 16 << 10);
