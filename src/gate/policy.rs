@@ -15,6 +15,9 @@ pub struct Policy {
 
 impl Policy {
     /// For a client that runs the calls of an answer as a set: half of it would be the wrong action.
+    ///
+    /// It wants a final answer to be declared. A model without a completion wrapper cannot do that, so
+    /// every plain answer of it is [`Reason::Bare`](super::Reason::Bare) unless `accept_bare_final` is set.
     pub const AGENT: Self = Self {
         prose_with_tools: false,
         accept_bare_final: false,

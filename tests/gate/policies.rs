@@ -1,6 +1,9 @@
 //! The presets, and each field of a policy by itself.
 
-use redrive::gate::{ControlKind, Policy, Preset, Reason, decide};
+use redrive::{
+    gate::{ControlKind, Policy, Preset, Reason, decide},
+    proto::FinishReason,
+};
 
 use crate::{attempt, bent, calls, one_call, retry, stop, unknown_tool};
 
@@ -94,6 +97,33 @@ fn a_cut_text_without_prose_has_nothing_to_suppress() {
         s.visible_text = " \n".into();
     });
     assert_eq!(decide(&blank, &Policy::AGENT), calls());
+}
+
+#[test]
+fn what_the_provider_explained_needs_no_text_and_anything_else_does() {
+    use FinishReason::*;
+    for (finish_reason, explained) in [
+        (Length, true),
+        (ContentFilter, true),
+        (Refusal, true),
+        (Pause, true),
+        (Stop, false),
+        (ToolCalls, false),
+        (Other, false),
+        (Unspecified, false),
+    ] {
+        let blank = bent(|s| {
+            s.finish_reason = finish_reason;
+            s.visible_text = "".into();
+        });
+        let expected = match explained {
+            true => stop(),
+            false => retry(Reason::Empty),
+        };
+        for policy in [Policy::AGENT, Policy::LENIENT] {
+            assert_eq!(decide(&blank, &policy), expected, "{finish_reason:?}");
+        }
+    }
 }
 
 #[test]
