@@ -77,6 +77,15 @@ fn t38_the_first_text_part_is_lengthened() {
 }
 
 #[test]
+fn a_part_of_another_type_is_not_lengthened_whatever_it_holds() {
+    assert_hinted(
+        Protocol::OpenaiChat,
+        r#"{"messages":[{"role":"user","content":[{"type":"file","text":"x"},{"type":"text","text":"a"}]}]}"#,
+        r#"{"messages":[{"role":"user","content":[{"type":"file","text":"x"},{"type":"text","text":"a\n\nHINT"}]}]}"#,
+    );
+}
+
+#[test]
 fn t38_without_a_text_part_one_is_put_in_front() {
     assert_hinted(
         Protocol::OpenaiChat,
