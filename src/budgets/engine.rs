@@ -115,6 +115,11 @@ impl Engine {
         }
     }
 
+    /// Since the clock's origin.
+    pub(super) fn now(&self) -> Duration {
+        self.clock.now().since_origin()
+    }
+
     pub(super) fn configured(&self) -> &[config::Budget] {
         &self.configured
     }
@@ -216,12 +221,14 @@ impl State {
                 Event::Try {
                     ticket,
                     budgets,
+                    stands,
                     weights,
                     send_within,
                 } => {
                     delivery.trials.push(Trial {
                         ticket,
                         budgets,
+                        stands,
                         weights,
                         send_within,
                     });

@@ -22,7 +22,8 @@ use crate::{
 /// not sent, and stays as it was reserved if it was.
 #[derive(Debug)]
 pub struct Lease {
-    held: Option<Held>,
+    /// Boxed: every open stream has room for one, and few budgets are shared.
+    held: Option<Box<Held>>,
 }
 
 struct Held {
@@ -55,7 +56,9 @@ impl Lease {
             matched,
             reserved,
         };
-        Self { held: Some(held) }
+        Self {
+            held: Some(Box::new(held)),
+        }
     }
 
     /// What the door asks before the first byte leaves; `None` where there is nothing to ask.

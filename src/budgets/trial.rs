@@ -1,6 +1,9 @@
 //! Asking the engine of shared budgets for those whom the desk lets try, and hearing of its state.
 
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 
 use tokio::runtime::Handle;
 
@@ -8,18 +11,21 @@ use super::{
     Budgets,
     courier::{Courier, Hooks},
     engine::{Engine, micros},
-    shared::{Answer, BadOptions, Id, Lost},
+    shared::{Answer, BadOptions, Id, Lost, Turn},
 };
 use crate::{
     clock::Clock,
     config::{self, Config, SharedEngine},
-    limits::{BudgetId, Desk, Micros, Obstacle, OnLoss, Said, Ticket, Weights},
+    limits::{BudgetId, Desk, Micros, Obstacle, OnLoss, Said, Stands, Ticket, Weights},
+    telemetry::{EngineAnswer, Telemetry},
 };
 
 /// The engine, and where those run who ask it.
 pub(super) struct Afar {
     pub(super) courier: Courier,
     runtime: Handle,
+    /// Where the engine's answers are counted.
+    telemetry: OnceLock<Telemetry>,
 }
 
 /// Somebody for whom the engine is to be asked.
@@ -27,6 +33,7 @@ pub(super) struct Trial {
     pub(super) ticket: Ticket,
     /// Not all of them need be shared.
     pub(super) budgets: Arc<[BudgetId]>,
+    pub(super) stands: Stands,
     pub(super) weights: Weights,
     pub(super) send_within: Micros,
 }
@@ -78,8 +85,16 @@ impl Budgets {
         local.share_by(Afar {
             courier: Courier::start(clock, engine, &configured, hooks)?,
             runtime: Handle::current(),
+            telemetry: OnceLock::new(),
         });
         Ok(Self { engine: local })
+    }
+
+    /// The answers of the engine of shared budgets are counted from now on; those who call again are not heard.
+    pub fn measure(&self, telemetry: &Telemetry) {
+        if let Some(afar) = self.engine.afar() {
+            let _ = afar.telemetry.set(telemetry.clone());
+        }
     }
 }
 
@@ -92,18 +107,28 @@ impl Engine {
     }
 
     async fn asks(self: Arc<Self>, trial: Trial) {
-        let Some(Afar { courier, .. }) = self.afar() else {
+        let Some(Afar {
+            courier, telemetry, ..
+        }) = self.afar()
+        else {
             return;
         };
         let id = Id::random();
         let Trial {
             ticket,
             budgets,
+            stands,
             weights,
             send_within,
         } = trial;
-        let within = std::time::Duration::from_micros(send_within);
-        let answer = courier.acquire(id, &budgets, weights, within).await;
+        let within = Duration::from_micros(send_within);
+        let asked = self.now();
+        let turn = self.turn(&stands);
+        let answer = courier.acquire(id, &budgets, weights, within, turn);
+        let answer = answer.await;
+        if let Some(telemetry) = telemetry.get() {
+            telemetry.engine_asked(kind(&answer), self.now().saturating_sub(asked));
+        }
         let granted = matches!(answer, Ok(Answer::Granted));
         let taken = self.with(|state, now| {
             let said = said(now, answer, &budgets);
@@ -114,11 +139,35 @@ impl Engine {
         }
     }
 
+    /// Whose turn it has to be among all pods: of a budget that is shared with them, and shared fairly.
+    fn turn<'a>(&self, stands: &'a Stands) -> Option<Turn<'a>> {
+        let budget = self.configured().get(stands.domain)?;
+        let is_fair = budget.is_shared && budget.fairness.is_some();
+        is_fair.then_some(Turn {
+            budget: stands.domain,
+            flow: &stands.flow,
+            weight: stands.weight,
+            more: stands.more,
+        })
+    }
+
     /// A lease of the engine that nobody takes.
     pub(super) fn give_back_afar(&self, lease: Id) {
         if let Some(afar) = self.afar() {
             afar.courier.release(lease);
         }
+    }
+}
+
+/// An answer as it is counted. One that was given back before it was granted gave nothing.
+fn kind(answer: &Result<Answer, Lost>) -> EngineAnswer {
+    match answer {
+        Ok(Answer::Granted) => EngineAnswer::Granted,
+        Ok(Answer::Denied { .. } | Answer::Turn { .. } | Answer::Never { .. } | Answer::Over) => {
+            EngineAnswer::Denied
+        }
+        Ok(Answer::Learning { .. }) => EngineAnswer::Learning,
+        Err(_) => EngineAnswer::Lost,
     }
 }
 
@@ -143,11 +192,14 @@ fn said(now: Micros, answer: Result<Answer, Lost>, asked: &[BudgetId]) -> Said {
             obstacle: Obstacle::EngineLearns,
             until: Some(after(wait)),
         },
+        Ok(Answer::Turn { budget, wait }) => Said::Turn {
+            budget,
+            again: after(wait),
+        },
         // It was given back before it was granted: it asks again, by another name.
-        Ok(Answer::Over) => Said::Denied {
+        Ok(Answer::Over) => Said::Turn {
             budget: first,
-            obstacle: Obstacle::Turn,
-            until: Some(now),
+            again: now,
         },
         Err(_) => Said::Lost,
     }

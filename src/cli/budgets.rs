@@ -71,8 +71,12 @@ pub async fn run(args: BudgetsArgs) -> ExitCode {
     loop {
         match show(&args).await {
             Ok(text) => {
-                let clear = if is_terminal { CLEAR } else { "" };
-                if let Err(error) = print(&format!("{clear}{text}")) {
+                let apart = match (is_terminal, shown && !args.json) {
+                    (true, _) => CLEAR,
+                    (false, true) => "\n",
+                    (false, false) => "",
+                };
+                if let Err(error) = print(&format!("{apart}{text}")) {
                     return super::written(Err(error));
                 }
                 shown = true;

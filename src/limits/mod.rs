@@ -31,7 +31,7 @@ pub use acquire::{BudgetId, Denied, Limits, MOST_REQUESTS};
 pub use budget::{Full, Limit};
 pub use desk::{
     Asked, Choice, Counts, Desk, Event, GRANTS_A_LOOK, Obstacle, OnLoss, Outlook, Pace, Refused,
-    Said, TOLD_A_LOOK,
+    Said, Stands, TOLD_A_LOOK,
 };
 pub use fairness::{Line, REMEMBERED, Ticket};
 pub use forecast::Ahead;

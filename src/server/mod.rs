@@ -87,6 +87,11 @@ impl Server {
             let budgets = budgets.clone();
             telemetry.observe_budgets(move || overview::readings(&budgets));
         }
+        if config.budgets.iter().any(|budget| budget.is_shared) {
+            let budgets = budgets.clone();
+            budgets.measure(&telemetry);
+            telemetry.observe_engine(move || overview::engine_reading(&budgets));
+        }
         let commons = Commons::new(config.retry_budget);
         let max_total_bytes = config.limits.max_total_bytes;
         let environment = Arc::new(Environment::new(

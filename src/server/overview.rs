@@ -8,7 +8,7 @@ use super::admin::DrainStatus;
 use crate::{
     budgets::{BudgetStatus, Budgets, EngineStatus, FleetStatus, LimitStatus},
     config::OnLoss,
-    telemetry::{BudgetReading, LimitReading},
+    telemetry::{BudgetReading, EngineReading, LimitReading},
 };
 
 /// What `GET /status` answers.
@@ -254,14 +254,18 @@ fn millis(length: Duration) -> u64 {
 pub(super) fn readings(budgets: &Budgets) -> Vec<BudgetReading> {
     let all = budgets.status().into_iter();
     all.map(|status| {
-        let limits = status.limits.into_iter().map(|limit| LimitReading {
-            limit: limit.which,
-            used: limit.used,
-            most: limit.limit,
-        });
+        let limits = |limits: Vec<LimitStatus>| {
+            let limits = limits.into_iter().map(|limit| LimitReading {
+                limit: limit.which,
+                used: limit.used,
+                most: limit.limit,
+            });
+            limits.collect()
+        };
         BudgetReading {
             budget: status.name,
-            limits: limits.collect(),
+            limits: limits(status.limits),
+            fleet: limits(status.fleet.map(|fleet| fleet.limits).unwrap_or_default()),
             waiting: status.waiting.0 as u64,
             resting: status.rests.is_some(),
             granted: status.counts.granted,
@@ -271,4 +275,16 @@ pub(super) fn readings(budgets: &Budgets) -> Vec<BudgetReading> {
         }
     })
     .collect()
+}
+
+/// The engine for metrics; none where no budget is shared.
+pub(super) fn engine_reading(budgets: &Budgets) -> Option<EngineReading> {
+    let engine = budgets.engine()?;
+    Some(EngineReading {
+        up: engine.lost.is_none(),
+        strict: engine.is_strict,
+        lost: engine.losses,
+        cut: engine.cut,
+        untold: engine.untold,
+    })
 }

@@ -43,7 +43,7 @@ fn cut(budget: Arc<str>, stage: Stage) -> Failure {
         "the engine of budget {budget} could not be told in time that this send still runs"
     );
     let mut failure = Failure::new(Class::LimiterUnavailable, Origin::Us, stage, message);
-    let limit = "engine redis: the lease was cut".to_owned();
+    let limit = "its engine gives no answers".to_owned();
     failure.denied = Some(Box::new(Denied { budget, limit }));
     failure
 }

@@ -16,6 +16,8 @@ pub struct BudgetReading {
     pub budget: Arc<str>,
     /// Each of its limits.
     pub limits: Vec<LimitReading>,
+    /// The same for all pods together; empty of a local budget, and until the engine said anything.
+    pub fleet: Vec<LimitReading>,
     /// Attempts that wait for it.
     pub waiting: u64,
     /// A provider asked it to rest.
@@ -77,29 +79,41 @@ pub(super) fn observe(
         "1 while a budget rests because a provider asked for it",
         |budget| u64::from(budget.resting),
     );
-    let limits = |metric: &'static str, text: &'static str, value: fn(&LimitReading) -> u64| {
-        let read = read.clone();
-        meter
-            .u64_observable_gauge(metric)
-            .with_description(text)
-            .with_callback(move |observer| {
-                for budget in read() {
-                    for limit in &budget.limits {
-                        let which = KeyValue::new("limit", limit.limit.clone());
-                        observer.observe(value(limit), &[name(&budget.budget), which]);
+    type Limits = fn(&BudgetReading) -> &[LimitReading];
+    let limits =
+        |metric: &'static str, text: &'static str, of: Limits, value: fn(&LimitReading) -> u64| {
+            let read = read.clone();
+            meter
+                .u64_observable_gauge(metric)
+                .with_description(text)
+                .with_callback(move |observer| {
+                    for budget in read() {
+                        for limit in of(&budget) {
+                            let which = KeyValue::new("limit", limit.limit.clone());
+                            observer.observe(value(limit), &[name(&budget.budget), which]);
+                        }
                     }
-                }
-            })
-            .build();
-    };
+                })
+                .build();
+        };
     limits(
         "redrive.budget.used",
         "How much of a limit is taken, by leases and by sends within its window",
+        |budget| &budget.limits,
         |limit| limit.used,
     );
-    limits("redrive.budget.limit", "The most of a limit", |limit| {
-        limit.most
-    });
+    limits(
+        "redrive.budget.limit",
+        "The most of a limit",
+        |budget| &budget.limits,
+        |limit| limit.most,
+    );
+    limits(
+        "redrive.budget.fleet.used",
+        "How much of a limit all pods together have taken",
+        |budget| &budget.fleet,
+        |limit| limit.used,
+    );
     let reading = read.clone();
     meter
         .u64_observable_counter("redrive.budget.decisions")

@@ -63,6 +63,34 @@ impl Pace {
     }
 }
 
+/// What the engine of shared budgets answered to one who asked for a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineAnswer {
+    /// A lease.
+    Granted,
+    /// That it does not fit now, or never.
+    Denied,
+    /// That it does not know what was sent before, and grants nothing yet.
+    Learning,
+    /// Nothing, or nothing that can be acted on.
+    Lost,
+}
+
+impl EngineAnswer {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 4] = [Self::Granted, Self::Denied, Self::Learning, Self::Lost];
+
+    /// The label value.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Denied => "denied",
+            Self::Learning => "learning",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// The `verdict` label of an attempt: its class, or `accepted` without one.
 pub(super) fn verdict(class: Option<Class>) -> &'static str {
     class.map_or("accepted", class::label)

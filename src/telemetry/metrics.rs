@@ -18,6 +18,11 @@
 //! | `redrive_budget_used`, `redrive_budget_limit` | gauge | `budget` · `limit`: such as `requests/1m` |
 //! | `redrive_budget_waiting`, `redrive_budget_resting` | gauge | `budget` |
 //! | `redrive_budget_overruns_total` | counter | `budget` |
+//! | `redrive_budget_fleet_used` | gauge | `budget` · `limit` |
+//! | `redrive_budget_engine_up`, `redrive_budget_engine_strict`, `redrive_budget_engine_untold` | gauge | |
+//! | `redrive_budget_engine_round_trip_seconds` | histogram | |
+//! | `redrive_budget_engine_calls_total` | counter | `outcome`: granted, denied, learning, lost |
+//! | `redrive_budget_engine_lost_total`, `redrive_budget_engine_cut_total` | counter | |
 //! | `redrive_grpc_connections_active`, `redrive_grpc_streams_active`, `redrive_provider_connections_active`, `redrive_tasks_active`, `redrive_transcript_bytes` | gauge | |
 
 use std::time::Duration;
@@ -31,8 +36,9 @@ use prometheus::{Registry, TextEncoder};
 
 use super::{
     budgets::{self, BudgetReading},
+    engine::{Engine, EngineReading},
     gauges::{Gauge, Gauges},
-    labels::{Outcome, Pace, TargetNames, verdict},
+    labels::{EngineAnswer, Outcome, Pace, TargetNames, verdict},
 };
 use crate::verdict::class::Class;
 
@@ -53,6 +59,7 @@ pub(super) struct Metrics {
     time_to_first_token: Histogram<f64>,
     recovery_time: Histogram<f64>,
     budget_wait: Histogram<f64>,
+    engine: Engine,
     targets: TargetNames,
     registry: Option<Registry>,
     meter: Meter,
@@ -115,6 +122,7 @@ impl Metrics {
                 "Seconds from knowing of a failure to the first token of its replacement",
             ),
             budget_wait: budgets::wait(&meter),
+            engine: Engine::new(&meter),
             targets,
             registry,
             meter,
@@ -172,6 +180,19 @@ impl Metrics {
         read: impl Fn() -> Vec<BudgetReading> + Clone + Send + Sync + 'static,
     ) {
         budgets::observe(&self.meter, read);
+    }
+
+    /// From now on every scrape reads the engine of shared budgets.
+    pub(super) fn observe_engine(
+        &self,
+        read: impl Fn() -> Option<EngineReading> + Clone + Send + Sync + 'static,
+    ) {
+        self.engine.observe(&self.meter, read);
+    }
+
+    /// The engine was asked for a lease.
+    pub(super) fn engine_asked(&self, answer: EngineAnswer, took: Duration) {
+        self.engine.asked(answer, took);
     }
 
     /// An attempt got its lease after it had waited for `budget`.

@@ -10,6 +10,7 @@
 mod attempt;
 mod budgets;
 mod context;
+mod engine;
 mod gauges;
 mod generation;
 mod labels;
@@ -27,9 +28,10 @@ use opentelemetry_sdk::{error::OTelSdkError, trace::SdkTracerProvider};
 pub use self::{
     attempt::Attempt,
     budgets::{BudgetReading, LimitReading},
+    engine::EngineReading,
     gauges::{Gauge, Gauges, Guard},
     generation::{Generation, GenerationObserver},
-    labels::{Outcome, Pace},
+    labels::{EngineAnswer, Outcome, Pace},
     rpc::RpcSpan,
 };
 /// Identifies a span, for parents and links.
@@ -133,6 +135,19 @@ impl Telemetry {
         read: impl Fn() -> Vec<BudgetReading> + Clone + Send + Sync + 'static,
     ) {
         self.metrics().observe_budgets(read);
+    }
+
+    /// From now on every scrape reads the engine of shared budgets by `read`, which must not block.
+    pub fn observe_engine(
+        &self,
+        read: impl Fn() -> Option<EngineReading> + Clone + Send + Sync + 'static,
+    ) {
+        self.metrics().observe_engine(read);
+    }
+
+    /// The engine of shared budgets was asked for a lease, and the answer took so long.
+    pub fn engine_asked(&self, answer: EngineAnswer, took: Duration) {
+        self.metrics().engine_asked(answer, took);
     }
 
     /// An attempt got its lease after it had waited for `budget`, for so long.

@@ -1,90 +1,82 @@
-//! Dropping leaves nothing behind, at any point; and no task outlives those who wait.
+//! Dropping leaves nothing behind, at any point.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-};
+use redrive::limits::{Account, Spent};
 
-use redrive::{
-    budgets::*,
-    limits::{Account, Spent},
-};
+use super::words::*;
 
-use crate::support::*;
-
-fn held(budgets: &Budgets) -> usize {
-    budgets.account().1
+rules! {
+    one_that_never_asked_leaves_nothing
+    one_that_waited_leaves_nothing
+    a_grant_that_was_not_taken_goes_back_and_to_the_next
+    a_lease_that_is_dropped_unsent_goes_back_and_lets_nothing_leave
+    a_lease_that_is_dropped_after_its_send_stays_counted
+    nothing_leaves_after_the_drivers_half_is_gone_however_it_went
+    a_send_that_proved_to_have_stayed_goes_back
 }
 
-fn granted(asking: &mut Asking) -> bool {
-    matches!(poll(asking), Poll::Ready(Answer::Granted { .. }))
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_that_never_asked_leaves_nothing() {
-    let budgets = budgets([concurrent("b", 1)]);
+async fn one_that_never_asked_leaves_nothing<K: Keeper>(keeper: &K) {
+    let budgets = keeper.budgets(vec![concurrent("b", 1)]).await;
     drop(budgets.ask(through(&[0])));
     assert_eq!(budgets.account(), (Account::default(), 0));
+    assert_eq!(keeper.held(&budgets).await, 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn one_that_waited_leaves_nothing() {
-    let budgets = budgets([concurrent("b", 1)]);
-    let running = sent(&budgets, through(&[0]));
-    let (asking, _) = waits(&budgets, through(&[0]));
+async fn one_that_waited_leaves_nothing<K: Keeper>(keeper: &K) {
+    let budgets = keeper.budgets(vec![concurrent("b", 1)]).await;
+    let running = sent(&budgets, through(&[0])).await;
+    let (asking, _) = waits(&budgets, through(&[0])).await;
     assert_eq!(waiting(&budgets), 1);
     drop(asking);
     assert_eq!(waiting(&budgets), 0);
+    assert_eq!(keeper.held(&budgets).await, 1);
     drop(running);
-    assert_eq!(held(&budgets), 0);
+    assert_eq!(keeper.held(&budgets).await, 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_grant_that_was_not_taken_goes_back_and_to_the_next() {
-    let budgets = budgets([concurrent("b", 1)]);
-    let running = sent(&budgets, through(&[0]));
-    let (first, _) = waits(&budgets, through(&[0]));
-    let (mut second, _) = waits(&budgets, through(&[0]));
+async fn a_grant_that_was_not_taken_goes_back_and_to_the_next<K: Keeper>(keeper: &K) {
+    let budgets = keeper.budgets(vec![concurrent("b", 1)]).await;
+    let running = sent(&budgets, through(&[0])).await;
+    let (first, _) = waits(&budgets, through(&[0])).await;
+    let (mut second, _) = waits(&budgets, through(&[0])).await;
     running.settle(Spent::default());
     // Granted to the first, which does not look.
-    assert_eq!((held(&budgets), waiting(&budgets)), (1, 1));
+    until(|| waiting(&budgets) == 1).await;
+    assert_eq!(keeper.held(&budgets).await, 1);
     drop(first);
-    assert!(granted(&mut second));
-    let (account, held) = budgets.account();
-    assert_eq!((account.returned, held), (2, 0));
+    let second = lease(&mut second).await;
+    assert_eq!(budgets.account().0.returned, 1);
+    assert_eq!(keeper.held(&budgets).await, 1);
+    drop(second);
+    assert_eq!(keeper.held(&budgets).await, 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_lease_that_is_dropped_unsent_goes_back_and_lets_nothing_leave() {
-    let budgets = budgets([requests("b", 1, 60 * SECOND)]);
-    let lease = at_once(&budgets, through(&[0]));
+async fn a_lease_that_is_dropped_unsent_goes_back_and_lets_nothing_leave<K: Keeper>(keeper: &K) {
+    let budgets = keeper.budgets(vec![requests("b", 1, 60 * SECOND)]).await;
+    let lease = granted(&budgets, through(&[0])).await;
     let mut permit = lease.permit().unwrap();
     drop(lease);
     assert!(!permit.leave());
     assert_eq!(budgets.account().0.returned, 1);
-    drop(at_once(&budgets, through(&[0])));
+    assert_eq!(keeper.held(&budgets).await, 0);
+    drop(granted(&budgets, through(&[0])).await);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_lease_that_is_dropped_after_its_send_stays_counted() {
-    let budgets = budgets([requests("b", 1, 60 * SECOND)]);
-    drop(sent(&budgets, through(&[0])));
+async fn a_lease_that_is_dropped_after_its_send_stays_counted<K: Keeper>(keeper: &K) {
+    let budgets = keeper.budgets(vec![requests("b", 1, 60 * SECOND)]).await;
+    drop(sent(&budgets, through(&[0])).await);
     assert_eq!(budgets.account().0.sent, 1);
-    waits(&budgets, through(&[0]));
+    assert_eq!(keeper.held(&budgets).await, 0);
+    waits(&budgets, through(&[0])).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_leaves_after_the_drivers_half_is_gone_however_it_went() {
-    let budgets = budgets([requests("b", 9, 60 * SECOND)]);
-    let settled = at_once(&budgets, through(&[0]));
+async fn nothing_leaves_after_the_drivers_half_is_gone_however_it_went<K: Keeper>(keeper: &K) {
+    let budgets = keeper.budgets(vec![requests("b", 9, 60 * SECOND)]).await;
+    let settled = granted(&budgets, through(&[0])).await;
     let mut permit = settled.permit().unwrap();
     settled.settle(Spent::default());
     assert!(!permit.leave());
     // Handed over, and the driver is gone before the door hears that it stayed and tries again.
-    let dropped = at_once(&budgets, through(&[0]));
+    let dropped = granted(&budgets, through(&[0])).await;
     let mut permit = dropped.permit().unwrap();
     assert!(permit.leave());
     drop(dropped);
@@ -93,116 +85,15 @@ async fn nothing_leaves_after_the_drivers_half_is_gone_however_it_went() {
     permit.stayed();
     assert_eq!(used(), counted, "what nobody answers for stays counted");
     assert!(!permit.leave());
-    assert_eq!(budgets.account().1, 0);
+    assert_eq!(keeper.held(&budgets).await, 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_send_that_proved_to_have_stayed_goes_back() {
-    let budgets = budgets([requests("b", 1, 60 * SECOND)]);
-    let lease = at_once(&budgets, through(&[0]));
+async fn a_send_that_proved_to_have_stayed_goes_back<K: Keeper>(keeper: &K) {
+    let budgets = keeper.budgets(vec![requests("b", 1, 60 * SECOND)]).await;
+    let lease = granted(&budgets, through(&[0])).await;
     let mut permit = lease.permit().unwrap();
     assert!(permit.leave());
     permit.stayed();
     drop(lease);
-    drop(at_once(&budgets, through(&[0])));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lease_too_old_lets_nothing_leave() {
-    let budgets = budgets([requests("b", 1, 60 * SECOND)]);
-    let lease = at_once(&budgets, through(&[0]));
-    let mut permit = lease.permit().unwrap();
-    tokio::time::advance(11 * SECOND).await;
-    assert!(!permit.leave());
-    drop(lease);
-    assert_eq!(budgets.account().0.expired, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_task_is_left_when_nobody_waits() {
-    let tasks = || {
-        tokio::runtime::Handle::current()
-            .metrics()
-            .num_alive_tasks()
-    };
-    let before = tasks();
-    let budgets = budgets([requests("b", 1, 60 * SECOND)]);
-    drop(sent(&budgets, through(&[0])));
-    let all: Vec<_> = (0..10).map(|_| waits(&budgets, through(&[0])).0).collect();
-    tokio::task::yield_now().await;
-    assert_eq!(tasks(), before + 1, "one keeper of time");
-    drop(all);
-    tokio::task::yield_now().await;
-    tokio::task::yield_now().await;
-    assert_eq!(tasks(), before);
-    // The next who waits has a keeper again.
-    let (mut asking, _) = waits(&budgets, through(&[0]));
-    drop(lease(&mut asking).await);
-    for _ in 0..3 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(tasks(), before);
-}
-
-#[test]
-fn one_that_waits_is_dropped_after_its_runtime() {
-    let clocked = || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap()
-    };
-    let runtime = clocked();
-    let (budgets, first, second) = runtime.block_on(async {
-        let budgets = budgets([requests("b", 1, 60 * SECOND)]);
-        drop(sent(&budgets, through(&[0])));
-        let (first, _) = waits(&budgets, through(&[0]));
-        let (second, _) = waits(&budgets, through(&[0]));
-        tokio::task::yield_now().await;
-        (budgets, first, second)
-    });
-    drop(runtime);
-    drop(first);
-    assert_eq!(waiting(&budgets), 1);
-    // In another runtime there is a keeper again.
-    let mut second = second;
-    clocked().block_on(async {
-        let lease = tokio::time::timeout(120 * SECOND, lease(&mut second));
-        assert!(lease.await.is_ok());
-    });
-    drop(second);
-    assert_eq!(waiting(&budgets), 0);
-}
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn only_who_is_granted_is_woken_and_by_its_last_waker() {
-    let budgets = budgets([concurrent("b", 1)]);
-    let running = sent(&budgets, through(&[0]));
-    let (mut first, _) = waits(&budgets, through(&[0]));
-    let (mut second, _) = waits(&budgets, through(&[0]));
-    let wakers: [Arc<Woken>; 3] = Default::default();
-    let watch = |asking: &mut Asking, waker: usize| {
-        let waker = Waker::from(Arc::clone(&wakers[waker]));
-        assert!(asking.poll(&mut Context::from_waker(&waker)).is_pending());
-    };
-    watch(&mut first, 0);
-    watch(&mut first, 1);
-    watch(&mut second, 2);
-    drop(running);
-    let woken = wakers
-        .each_ref()
-        .map(|woken| woken.0.load(Ordering::Relaxed));
-    assert_eq!(woken, [0, 1, 0]);
-    assert_eq!(Arc::strong_count(&wakers[0]), 1, "old wakers are let go");
+    drop(granted(&budgets, through(&[0])).await);
 }

@@ -42,6 +42,12 @@ pub struct Input {
     pub otel: Option<Value>,
     #[serde(default)]
     pub limits: Limits,
+    /// How many sidecars there are, if more than one.
+    pub brokers: Option<usize>,
+    /// What is wrong with the engine of shared budgets.
+    #[serde(default)]
+    pub redis: Faults,
+    pub kill_broker: Option<Kill>,
     /// Ours is real: a window of a minute is looked at while it fills.
     #[serde(default, rename = "virtual_clock")]
     _virtual_clock: bool,
@@ -74,6 +80,39 @@ pub struct Config {
     pub drain_ms: Option<u64>,
     pub tail_ms: Option<u64>,
     pub max_message_bytes: Option<u64>,
+    pub redis_timeout_ms: Option<u64>,
+}
+
+/// What is wrong with an engine.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    /// Nobody listens from then on.
+    pub down_from_ms: Option<u64>,
+    /// Each answer comes so much later.
+    pub latency_ms: Option<u64>,
+    /// What becomes of the first script that ran.
+    pub first_eval: Option<FirstEval>,
+    /// What an operator does before the second call.
+    pub before_second_call: Option<String>,
+    #[serde(default)]
+    pub accepts_but_never_replies: bool,
+    /// What each script is answered with, without being run.
+    pub script_error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub enum FirstEval {
+    #[serde(rename = "commit, then drop the connection before replying")]
+    LosesItsAnswer,
+}
+
+/// A sidecar is killed, as by SIGKILL.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kill {
+    pub broker: usize,
+    pub at_ms: u64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -91,9 +130,31 @@ pub struct Requests {
     /// Members of the body.
     #[serde(default)]
     pub body: serde_json::Map<String, Value>,
-    /// Those that do not come one after the other come at once.
-    #[serde(default, rename = "at_ms")]
-    _at_ms: Zero,
+    /// When the first comes. Those that do not come one after the other come at once.
+    #[serde(default)]
+    pub at_ms: u64,
+    /// Which sidecar they come to.
+    #[serde(default)]
+    pub broker: Broker,
+    /// Which route they ask for, if not the case's.
+    pub route: Option<String>,
+    /// When their clients leave, once the provider has their request.
+    pub client_cancel_at_ms: Option<u64>,
+}
+
+/// Which sidecar a call comes to.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Broker {
+    Number(usize),
+    /// `i mod 2`: in turn.
+    Turn(String),
+}
+
+impl Default for Broker {
+    fn default() -> Self {
+        Self::Number(0)
+    }
 }
 
 /// The budget of a case.
@@ -102,22 +163,15 @@ pub struct Requests {
 pub struct Limits {
     #[serde(default)]
     pub local: bool,
+    /// The engine that keeps it.
+    pub shared: Option<String>,
     pub tokens_per_minute: Option<u64>,
-}
-
-/// The number that needs no attention.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(try_from = "u64")]
-struct Zero;
-
-impl TryFrom<u64> for Zero {
-    type Error = String;
-
-    fn try_from(number: u64) -> Result<Self, String> {
-        let zero = number == 0;
-        zero.then_some(Self)
-            .ok_or_else(|| format!("{number}, not 0"))
-    }
+    pub requests_per_minute: Option<u64>,
+    pub requests_per_second: Option<u64>,
+    pub concurrent: Option<u64>,
+    /// There is a route `local_only` beside the case's, of which no budget takes part.
+    #[serde(default)]
+    pub also_route_without_shared_limit: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -181,6 +235,11 @@ pub struct RetryWait {
 }
 
 impl Line {
+    pub fn of(value: Value) -> Self {
+        let id = value["id"].as_str().unwrap().to_owned();
+        Self { id, value }
+    }
+
     pub fn into_value(self) -> Value {
         self.value
     }
@@ -192,6 +251,13 @@ impl Line {
 }
 
 impl Input {
+    /// Whether its budget is kept by an engine.
+    pub fn is_shared(&self) -> bool {
+        let engine = self.limits.shared.as_deref();
+        assert!(matches!(engine, None | Some("redis")), "engine {engine:?}");
+        engine.is_some()
+    }
+
     /// What call `index` asks for.
     pub fn requests_of(&self, index: usize) -> Option<&Requests> {
         let mut before = 0;
@@ -253,14 +319,20 @@ pub fn at_most(text: &str) -> u64 {
     number.unwrap_or_else(|| panic!("{text:?} is no bound"))
 }
 
+impl Case {
+    /// Whether some of its clients leave in the midst of their calls. The others stay.
+    pub fn leaves_in_its_midst(&self) -> bool {
+        let mut requests = self.input.requests.iter();
+        requests.any(|requests| requests.client_cancel_at_ms.is_some())
+    }
+}
+
 /// All cases of the file.
 pub fn all() -> Vec<Line> {
     let text = read("cases.jsonl");
-    let lines = text.lines().map(|line| {
-        let value: Value = serde_json::from_str(line).unwrap();
-        let id = value["id"].as_str().unwrap().to_owned();
-        Line { id, value }
-    });
+    let lines = text
+        .lines()
+        .map(|line| Line::of(serde_json::from_str(line).unwrap()));
     lines.collect()
 }
 

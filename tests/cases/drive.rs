@@ -19,7 +19,7 @@ use crate::{
     case::{Action, Case},
     limits, names,
     outcome::{Call, Outcome},
-    provider::{Provider, body_of},
+    provider::{Provider, body_of, call_of},
     sidecar::Sidecar,
 };
 
@@ -65,6 +65,7 @@ async fn run_calls(
         &case.input.requests
     };
     for requests in requests {
+        assert_eq!(requests.at_ms, 0, "{}: a time that is not kept", case.id);
         let count = requests.count.unwrap_or(1);
         if !requests.sequential && count > 1 {
             let threads = requests.threads.unwrap_or(1);
@@ -106,7 +107,8 @@ async fn at_once(
     calls
 }
 
-async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, index: usize) -> Call {
+/// Call `index`, to its end or until its client leaves.
+pub async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, index: usize) -> Call {
     let begun = Instant::now();
     let mut call = Call {
         index,
@@ -120,16 +122,15 @@ async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, index: u
         stream: open(case, channel, index, metadata).await,
         paused: Vec::new(),
     };
-    let leaves = case
-        .client_actions
-        .iter()
-        .find(|action| action.cancels())
-        .and_then(Action::at);
-    let leaves = leaves.or_else(|| limits::looked_at(case));
+    let leaves = leaves(case, index);
+    let arrived = |request: &Received| call_of(request) == Some(index);
     let leave = async {
         match leaves {
             Some(at) => sleep_until(begun + at).await,
             None => std::future::pending().await,
+        }
+        while case.leaves_in_its_midst() && !simulator.received().iter().any(arrived) {
+            sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::pin!(leave);
@@ -159,6 +160,17 @@ async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, index: u
     drop(reader);
     call.ended = simulator.now();
     call
+}
+
+/// How long after its beginning the client of call `index` leaves.
+fn leaves(case: &Case, index: usize) -> Option<Duration> {
+    if case.leaves_in_its_midst() {
+        let millis = case.input.requests_of(index)?.client_cancel_at_ms?;
+        return Some(Duration::from_millis(millis));
+    }
+    let mut actions = case.client_actions.iter();
+    let leaves = actions.find(|action| action.cancels()).and_then(Action::at);
+    leaves.or_else(|| limits::looked_at(case))
 }
 
 struct Reader {
@@ -199,8 +211,10 @@ async fn open(
         protocol: names::protocol(&case.protocol).0.into(),
         json: body_of(case, index).into(),
     };
+    let requests = case.input.requests_of(index);
+    let route = requests.and_then(|requests| requests.route.clone());
     let start = Start {
-        route: "case".to_owned(),
+        route: route.unwrap_or_else(|| "case".to_owned()),
         input: Some(Input::Native(native)),
         ..Start::default()
     };
@@ -251,7 +265,7 @@ async fn run_signals(case: &Case, sidecar: &Sidecar, channel: &Channel, begun: I
 }
 
 /// Waits for closings to arrive, and after a cancel for what must not come.
-async fn settle(case: &Case, simulator: &Simulator, calls: &[Call]) {
+pub async fn settle(case: &Case, simulator: &Simulator, calls: &[Call]) {
     let asked_wait = simulator
         .received()
         .iter()

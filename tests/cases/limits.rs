@@ -18,10 +18,17 @@ use crate::{
 
 /// Cases in which more calls come than a minute lets through: who is admitted is so at once, and the others
 /// would wait for a minute. They leave after this.
-const LOOKED_AT: &[(&str, Duration)] = &[("C121", Duration::from_secs(3))];
+/// In C119 its engine learns first.
+const LOOKED_AT: &[(&str, Duration)] = &[
+    ("C121", Duration::from_secs(10)),
+    ("C119", Duration::from_secs(80)),
+];
 
 /// The deadline of a case that says nothing of it.
 pub const DEADLINE: Duration = Duration::from_secs(600);
+
+/// How long after its beginning a call may ask its budget.
+const SLACK: Duration = Duration::from_millis(700);
 
 /// When the clients of a case have seen enough.
 pub fn looked_at(case: &Case) -> Option<Duration> {
@@ -29,23 +36,49 @@ pub fn looked_at(case: &Case) -> Option<Duration> {
     found.map(|(_, after)| *after)
 }
 
-/// The budgets of a case, as a section of the configuration. The limit of a case is one for input and
-/// output; here each has it. Cases count what is reserved, so nothing of it is given back.
-pub fn yaml(case: &Case) -> String {
+/// How long an answer of the engine may take where a case says nothing of it.
+const ENGINE_TIMEOUT_MS: u64 = 500;
+
+/// The budgets of a case, as a section of the configuration, and the engine that keeps them, if one does.
+/// The limit of a case is one for input and output; here each has it. Cases count what is reserved, so
+/// nothing of it is given back.
+pub fn yaml(case: &Case, engine: Option<&str>) -> String {
     let limits = &case.input.limits;
-    let Some(tokens) = limits.tokens_per_minute else {
+    let mut members = Vec::new();
+    if let Some(tokens) = limits.tokens_per_minute {
+        for name in ["input_tokens", "output_tokens"] {
+            members.push(format!("{name}: [{{limit: {tokens}, window: 60s}}]"));
+        }
+    }
+    let windows = [
+        (limits.requests_per_minute, "60s"),
+        (limits.requests_per_second, "1s"),
+    ];
+    let windows = windows
+        .iter()
+        .filter_map(|(limit, window)| Some(format!("{{limit: {}, window: {window}}}", (*limit)?)));
+    let windows: Vec<_> = windows.collect();
+    if !windows.is_empty() {
+        members.push(format!("requests: [{}]", windows.join(", ")));
+    }
+    if let Some(concurrent) = limits.concurrent {
+        members.push(format!("concurrent: {concurrent}"));
+    }
+    if members.is_empty() {
         return String::new();
-    };
-    assert!(limits.local, "{}: another engine", case.id);
-    format!(
-        "\
-budgets:
-  - name: case
-    match: {{route: case}}
-    input_tokens: [{{limit: {tokens}, window: 60s}}]
-    output_tokens: [{{limit: {tokens}, window: 60s}}]
-"
-    )
+    }
+    assert_ne!(limits.local, engine.is_some(), "{}: which engine?", case.id);
+    let kind = if limits.local { "local" } else { "redis" };
+    let budget = format!(
+        "budgets: [{{name: case, match: {{route: case}}, engine: {kind}, {}}}]\n",
+        members.join(", ")
+    );
+    let timeout = case.input.config.redis_timeout_ms;
+    let timeout = timeout.unwrap_or(ENGINE_TIMEOUT_MS);
+    let engine = engine.map(|url| {
+        format!("engines: {{redis: {{url: '{url}', on_loss: closed, timeout: {timeout}ms}}}}\n")
+    });
+    budget + &engine.unwrap_or_default()
 }
 
 /// What is wrong with what a budget let through.
@@ -57,6 +90,12 @@ pub fn complaints(case: &Case, outcome: &Outcome) -> Vec<String> {
     let Some(most) = expected.map(at_most) else {
         return Vec::new();
     };
+    admitted(outcome, most)
+}
+
+/// What is wrong with calls that a budget of `most` tokens in a minute lets through: as many as it has room
+/// for, and no call is sent that it does not.
+pub fn admitted(outcome: &Outcome, most: u64) -> Vec<String> {
     let mut found = Vec::new();
     // No case is looked at for as long as a window: all sends are in one.
     let bodies = outcome.requests.iter().map(|request| &request.body.bytes);
@@ -104,7 +143,7 @@ fn is_refused(call: &Call) -> bool {
     failed.stopped_by() == StoppedBy::Limiter
         && verdict.class() == VerdictClass::RateLimited
         && verdict.budget == "case"
-        && wait.is_some_and(|wait| wait >= DEADLINE)
+        && wait.is_some_and(|wait| wait + SLACK >= DEADLINE)
         && call
             .status
             .as_ref()

@@ -5,7 +5,7 @@ use redrive::simulator::Playlist;
 use crate::case;
 
 /// The most cases that may be listed as not run. Lower it when the list shrinks; it may not grow.
-const MOST_NOT_RUN: usize = 19;
+const MOST_NOT_RUN: usize = 14;
 
 #[test]
 fn the_list_of_what_is_not_run_names_known_cases_and_only_shrinks() {

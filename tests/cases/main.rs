@@ -16,6 +16,7 @@ mod case;
 #[path = "../support/check.rs"]
 mod check;
 mod drive;
+mod engine;
 mod expect;
 mod limits;
 mod list;
@@ -23,6 +24,12 @@ mod names;
 mod outcome;
 mod promises;
 mod provider;
+mod resp;
 mod run;
+#[allow(dead_code, reason = "shared with tests/shared_budgets")]
+#[path = "../shared_budgets/server.rs"]
+mod server;
+mod shared;
 mod sidecar;
 mod want;
+mod ways_to_fail;

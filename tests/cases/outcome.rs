@@ -53,6 +53,13 @@ impl Call {
         self.frames.iter().filter_map(|frame| frame.frame.as_ref())
     }
 
+    /// How long after its first frame an attempt began.
+    pub fn began_after(&self) -> Option<Duration> {
+        let begun = |frame: &Frame| matches!(frame, Frame::AttemptStarted(_));
+        let place = self.told().position(begun)?;
+        Some(self.times[place].saturating_sub(self.times[0]))
+    }
+
     /// The message in one piece, if it was committed.
     pub fn committed(&self) -> Option<Committed> {
         let parts = self.told().filter_map(|frame| match frame {

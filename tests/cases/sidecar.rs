@@ -57,11 +57,17 @@ enum Kind {
 type Serving = JoinHandle<Result<(), tonic::transport::Error>>;
 
 impl Sidecar {
-    pub async fn start(case: &Case, provider: &Provider, own_process: bool) -> Sidecar {
+    /// One in this process, or in its own. `engine` is where that of its budgets is.
+    pub async fn start(
+        case: &Case,
+        provider: &Provider,
+        own_process: bool,
+        engine: Option<&str>,
+    ) -> Sidecar {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "test-key").unwrap();
         let port = if own_process { free_port().await } else { 0 };
-        let yaml = yaml(case, provider, port, folder.path());
+        let yaml = yaml(case, provider, port, folder.path(), engine);
         let grace = Duration::from_millis(case.input.config.drain_ms.unwrap_or(GRACE_MS));
         let (address, kind) = match own_process {
             true => spawn(&yaml, port, folder.path()).await,
@@ -87,11 +93,20 @@ impl Sidecar {
 
     /// SIGTERM.
     pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// SIGKILL.
+    pub fn kill(&self) {
+        self.signal("-KILL");
+    }
+
+    fn signal(&self, signal: &str) {
         let Kind::Process { child, .. } = &self.kind else {
             panic!("not a process")
         };
         let kill = Command::new("kill")
-            .arg("-TERM")
+            .arg(signal)
             .arg(child.id().to_string())
             .status();
         assert!(kill.unwrap().success());
@@ -196,9 +211,10 @@ async fn spawn(yaml: &str, port: u16, folder: &Path) -> (SocketAddr, Kind) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(15), listens)
-        .await
-        .expect("it does not listen");
+    if timeout(Duration::from_secs(15), listens).await.is_err() {
+        let log = std::fs::read_to_string(folder.join("log"));
+        panic!("it does not listen: {}", log.unwrap_or_default());
+    }
     let resident = memory(&child, "VmRSS").unwrap();
     (address, Kind::Process { child, resident })
 }
@@ -217,7 +233,13 @@ fn memory(child: &Child, key: &str) -> Option<u64> {
 
 /// The settings of a case: at scale 1:100 the default timers are divided by 100. Backoff always is, as
 /// no case is about the length of our own; circuits and the retry budget stay out of the way.
-fn yaml(case: &Case, provider: &Provider, port: u16, folder: &Path) -> String {
+fn yaml(
+    case: &Case,
+    provider: &Provider,
+    port: u16,
+    folder: &Path,
+    engine: Option<&str>,
+) -> String {
     let config = &case.input.config;
     let scaled = config.is_scaled();
     let scale = if scaled { 100 } else { 1 };
@@ -240,7 +262,27 @@ fn yaml(case: &Case, provider: &Provider, port: u16, folder: &Path) -> String {
     let (_, protocol) = names::protocol(&case.protocol);
     let (base_url, key) = (&provider.base_url, folder.join("key"));
     let key = key.display();
-    let budgets = limits::yaml(case);
+    let budgets = limits::yaml(case, engine);
+    let route = format!(
+        "    targets: [{{provider: provider, model: m}}]
+    max_message_bytes: {message}
+    recovery:
+      max_attempts: {attempts}
+      deadline: {deadline}ms
+      backoff: {{base: 10ms, max: 600ms}}
+    timers:
+      connect: {connect}ms
+      first_token: {first_token}ms
+      inter_delta: {silence}ms
+      open_block: {block}ms
+      no_progress: {block}ms
+      tail: {tail}ms
+"
+    );
+    let other = match case.input.limits.also_route_without_shared_limit {
+        true => format!("  local_only:\n{route}"),
+        false => String::new(),
+    };
     format!(
         "\
 listen: {{grpc: '127.0.0.1:{port}', admin: '127.0.0.1:0', public: '127.0.0.1:0'}}
@@ -256,19 +298,6 @@ providers:
     credentials: [{{name: main, api_key: {{file: '{key}'}}}}]
 routes:
   case:
-    targets: [{{provider: provider, model: m}}]
-    max_message_bytes: {message}
-    recovery:
-      max_attempts: {attempts}
-      deadline: {deadline}ms
-      backoff: {{base: 10ms, max: 600ms}}
-    timers:
-      connect: {connect}ms
-      first_token: {first_token}ms
-      inter_delta: {silence}ms
-      open_block: {block}ms
-      no_progress: {block}ms
-      tail: {tail}ms
-"
+{route}{other}"
     )
 }

@@ -105,12 +105,13 @@ pub fn of(frames: &[Value], index: usize) -> Want {
     for frame in frames {
         let (kind, value) = frame.as_object().unwrap().iter().next().unwrap();
         match kind.as_str() {
-            "call_1" | "call_2" => {
-                if *kind == format!("call_{}", index + 1) {
+            "call_1" | "call_2" | "call_3" | "call_4" | "third_call" => {
+                let is_third = kind == "third_call" && index == 2;
+                if is_third || *kind == format!("call_{}", index + 1) {
                     return of(value.as_array().unwrap(), index);
                 }
             }
-            "each" => return of(value.as_array().unwrap(), index),
+            "each" | "both" | "per_call" => return of(value.as_array().unwrap(), index),
             "AttemptStarted" => {
                 want.attempts.push(Attempt::default());
                 assert_eq!(value.as_u64().unwrap() as usize, want.attempts.len());
@@ -144,7 +145,9 @@ pub fn of(frames: &[Value], index: usize) -> Want {
             }
             "Committed" => want.end = End::Committed(value.clone()),
             "Failed" => want.end = End::Failed(value.clone()),
-            "tokens_reserved_in_any_60s_window" => want.end = End::Unsaid,
+            "tokens_reserved_in_any_60s_window" | "admitted_within_first_60s" | "rest" => {
+                want.end = End::Unsaid;
+            }
             "cancelled" => want.end = End::Cancelled,
             other => panic!("an expectation of {other}"),
         }

@@ -136,6 +136,94 @@ fn what_depends_on_others_is_asked_for_again_soon_and_what_is_far_off_every_seco
 }
 
 #[test]
+fn once_the_engine_speaks_of_the_budget_again_all_hear_what_they_wait_for() {
+    let learns = Said::Denied {
+        budget: 0,
+        obstacle: Obstacle::EngineLearns,
+        until: Some(SECOND),
+    };
+    for (full, said) in [
+        (5, denied(Some(60 * SECOND))),
+        // What follows from its own sends needs no further word.
+        (1, Said::Granted),
+    ] {
+        for lost in [false, true] {
+            let mut desk = shared(requests(full, 60 * SECOND));
+            let ask = |_| outlook(&mut desk, 1, plain(&[0]), input(0)).0;
+            let all: Vec<Ticket> = (0..3).map(ask).collect();
+            tries(&mut desk);
+            if lost {
+                desk.engine_lost(1);
+            }
+            desk.tried(1, all[0], if lost { Said::Lost } else { learns });
+            desk.look(1);
+            let hear = told(&mut desk);
+            assert!(
+                hear.len() == 3 && hear.iter().all(|(_, outlook)| outlook.obstacle.is_engine())
+            );
+            if lost {
+                desk.engine_up(SECOND);
+            } else {
+                desk.look(SECOND);
+            }
+            assert_eq!(tries(&mut desk), [(all[0], vec![0])]);
+            desk.tried(SECOND, all[0], said);
+            desk.look(SECOND);
+            let hear = told(&mut desk);
+            let waits = all.len() - usize::from(said == Said::Granted);
+            let limits = hear
+                .iter()
+                .filter(|(_, o)| matches!(o.obstacle, Obstacle::Limit(_)));
+            assert_eq!(limits.count(), waits, "{said:?} after {lost}: {hear:?}");
+        }
+    }
+}
+
+#[test]
+fn who_was_told_of_the_engine_hears_of_the_budget_although_others_are_asked_for_meanwhile() {
+    let mut desk = shared(requests(4, 60 * SECOND));
+    let ask = |_| outlook(&mut desk, 1, plain(&[0]), input(0)).0;
+    let all: Vec<Ticket> = (0..12).map(ask).collect();
+    tries(&mut desk);
+    let learns = Said::Denied {
+        budget: 0,
+        obstacle: Obstacle::EngineLearns,
+        until: Some(SECOND),
+    };
+    desk.tried(1, all[0], learns);
+    desk.look(1);
+    let last = |hear: Vec<(Ticket, Outlook)>| {
+        let of_last = hear.into_iter().rev().find(|(who, _)| *who == all[11]);
+        of_last.map(|(_, outlook)| outlook)
+    };
+    // With all those before it, it waits for much longer than the engine learns.
+    let outlook = last(told(&mut desk)).unwrap();
+    assert!(outlook.obstacle.is_engine() && outlook.expected > Some(100 * SECOND));
+    desk.look(SECOND);
+    assert_eq!(tries(&mut desk), [(all[0], vec![0])]);
+    // The next is asked for just as the others are to hear.
+    desk.tried(SECOND, all[0], Said::Granted);
+    assert_eq!(tries(&mut desk), [(all[1], vec![0])]);
+    desk.look(SECOND);
+    desk.tried(SECOND, all[1], denied(Some(60 * SECOND)));
+    // And whenever they are looked at again, if it answers a little later.
+    let mut heard = None;
+    for now in (SECOND..4 * SECOND).step_by(HUNDREDTH as usize) {
+        desk.look(now);
+        while let Some(event) = desk.poll_event() {
+            match event {
+                Event::Try { ticket, .. } => {
+                    desk.tried(now + 1, ticket, denied(Some(60 * SECOND)));
+                }
+                Event::Told { ticket, outlook } if ticket == all[11] => heard = Some(outlook),
+                _ => {}
+            }
+        }
+    }
+    assert!(heard.is_some_and(|outlook| !outlook.obstacle.is_engine()));
+}
+
+#[test]
 fn what_is_known_to_have_come_back_is_asked_for_at_once() {
     let mut desk = shared(requests(5, SECOND));
     let ticket = asks(&mut desk, 1);
@@ -216,17 +304,36 @@ fn a_local_share_grants_what_the_engine_never_hands_out() {
     desk.tried(1, ticket, Said::Granted);
     let (_, lease) = grants(&mut desk)[0];
     desk.sent(1, lease);
-    desk.engine_lost(2);
+    let now = 2 * SECOND;
+    desk.engine_lost(now);
     for _ in 0..4 {
-        sent(&mut desk, 2, plain(&[0]), input(0));
+        sent(&mut desk, now, plain(&[0]), input(0));
     }
-    let (_, outlook) = outlook(&mut desk, 2, plain(&[0]), input(0));
-    assert_eq!(outlook.expected, Some(2 + SECOND));
-    assert_eq!(desk.share_used(2, 0)[0].1, 4);
+    let (_, outlook) = outlook(&mut desk, now, plain(&[0]), input(0));
+    assert_eq!(outlook.expected, Some(now + SECOND));
+    assert_eq!(desk.share_used(now, 0)[0].1, 4);
     // The window of the share goes on when the engine comes and goes.
-    desk.engine_up(3);
-    desk.engine_lost(4);
-    assert_eq!(desk.share_used(4, 0)[0].1, 4);
+    desk.engine_up(now + 1);
+    desk.engine_lost(now + 2);
+    assert_eq!(desk.share_used(now + 2, 0)[0].1, 4);
+}
+
+#[test]
+fn a_share_is_not_used_before_a_window_is_over_since_the_process_began() {
+    let whole = Settings {
+        margin: 10,
+        ..requests(100, SECOND)
+    };
+    let own = whole.with_limits(|limit| limit / 25);
+    let mut desk = desk([whole]).with_engine(OnLoss::LocalShare, [(0, Some(own))]);
+    desk.engine_lost(1);
+    let (ticket, outlook) = outlook(&mut desk, 1, plain(&[0]), input(0));
+    assert_eq!(outlook.obstacle, Obstacle::EngineLearns);
+    assert_eq!(outlook.expected, Some(SECOND + 10));
+    desk.look(SECOND + 9);
+    assert!(grants(&mut desk).is_empty());
+    desk.look(SECOND + 10);
+    assert_eq!(grants(&mut desk)[0].0, ticket);
 }
 
 #[test]
@@ -282,4 +389,25 @@ fn who_is_asked_for_after_many_others_learns_that_it_waits() {
             .any(|(ticket, outlook)| { (*ticket, outlook.obstacle) == (second, Obstacle::Turn) })
     );
     desk.tried(2 + SECOND, first, Said::Granted);
+}
+
+#[test]
+fn who_waits_for_a_budget_hears_that_its_engine_is_lost() {
+    let mut desk = shared(requests(5, SECOND));
+    let first = asks(&mut desk, 1);
+    let second = asks(&mut desk, 1);
+    tries(&mut desk);
+    desk.tried(1, first, denied(Some(60 * SECOND)));
+    desk.look(1);
+    told(&mut desk);
+    desk.engine_lost(2);
+    desk.look(2);
+    let told = told(&mut desk);
+    let lost = |(ticket, outlook): &(Ticket, Outlook)| {
+        assert_eq!(outlook.obstacle, Obstacle::EngineLost);
+        *ticket
+    };
+    let mut all: Vec<_> = told.iter().map(lost).collect();
+    all.sort_unstable();
+    assert_eq!(all, [first, second]);
 }

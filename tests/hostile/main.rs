@@ -17,7 +17,8 @@ mod http2_providers;
 mod listeners;
 mod operator;
 mod providers;
-mod sidecar;
 mod siege;
 #[path = "../support/mod.rs"]
 mod support;
+
+use support::process as sidecar;

@@ -2,35 +2,47 @@
 
 use redrive::limits::*;
 
-use crate::support::*;
+use super::{engine::Engine, support::*};
+
+rules! {
+    a_window_is_longer_by_the_margin_and_ends_to_the_microsecond
+    an_unsent_lease_counts_for_ever
+    all_budgets_or_none
+    a_budget_that_is_unknown_counts_not_at_all
+    a_send_without_tokens_does_not_wait_for_tokens
+    what_came_on_top_counts_from_when_it_was_known
+    what_was_not_used_comes_back_as_far_as_the_provider_counts_it
+    a_clock_that_is_set_back_lets_nothing_leave_sooner_or_later
+    a_day_ends_where_it_is_said_to
+    a_send_counts_on_the_day_on_which_it_leaves
+    a_send_that_may_arrive_after_midnight_counts_on_both_days
+    where_nobody_says_which_day_it_is_no_other_one_begins
+}
 
 const NOTHING: Weights = Weights {
     input_tokens: 0,
     output_tokens: 0,
 };
 
-#[test]
-fn a_window_is_longer_by_the_margin_and_ends_to_the_microsecond() {
+fn a_window_is_longer_by_the_margin_and_ends_to_the_microsecond<E: Engine>() {
     let mut settings = requests(1, 100);
     settings.margin = 20;
-    let mut limits = Limits::new([settings]);
+    let mut limits = E::new([settings]);
     send(&mut limits, 10, NOTHING);
     assert!(take(&mut limits, 129, NOTHING).is_err());
     assert!(take(&mut limits, 130, NOTHING).is_ok());
 }
 
-#[test]
-fn an_unsent_lease_counts_for_ever() {
-    let mut limits = Limits::new([requests(1, 100)]);
+fn an_unsent_lease_counts_for_ever<E: Engine>() {
+    let mut limits = E::new([requests(1, 100)]);
     let id = take(&mut limits, 10, NOTHING).unwrap();
     assert!(take(&mut limits, 400, NOTHING).is_err());
     assert!(limits.sent(500, id));
     assert_eq!(until(&mut limits, 500, NOTHING), Some(600));
 }
 
-#[test]
-fn all_budgets_or_none() {
-    let mut limits = Limits::new([requests(2, 100), requests(1, 100)]);
+fn all_budgets_or_none<E: Engine>() {
+    let mut limits = E::new([requests(2, 100), requests(1, 100)]);
     let days = [day(1); 2];
     for granted in [true, false, false] {
         let lease = limits.acquire(1, &[0, 1], &days, NOTHING, 50);
@@ -40,12 +52,11 @@ fn all_budgets_or_none() {
     assert!(take(&mut limits, 1, NOTHING).is_err());
 }
 
-#[test]
-fn a_budget_that_is_named_twice_counts_once_and_an_unknown_one_not_at_all() {
-    let mut limits = Limits::new([requests(2, 100)]);
-    let days = [day(1); 3];
+fn a_budget_that_is_unknown_counts_not_at_all<E: Engine>() {
+    let mut limits = E::new([requests(2, 100)]);
+    let days = [day(1); 2];
     for _ in 0..2 {
-        let lease = limits.acquire(1, &[0, 9, 0], &days, NOTHING, 50).unwrap();
+        let lease = limits.acquire(1, &[9, 0], &days, NOTHING, 50).unwrap();
         assert!(limits.sent(1, lease));
         limits.settle(1, lease, NOTHING);
     }
@@ -53,23 +64,21 @@ fn a_budget_that_is_named_twice_counts_once_and_an_unknown_one_not_at_all() {
     assert_eq!(limits.gauges(0), Some((0, 2, 0)));
 }
 
-#[test]
-fn a_send_without_tokens_does_not_wait_for_tokens() {
+fn a_send_without_tokens_does_not_wait_for_tokens<E: Engine>() {
     let mut settings = budget(&[(Measure::InputTokens, 10, 100)]);
     settings.daily = vec![DailyLimit {
         measure: Measure::InputTokens,
         limit: 10,
     }];
-    let mut limits = Limits::new([settings]);
+    let mut limits = E::new([settings]);
     let id = send(&mut limits, 1, input(10));
     limits.settle(2, id, input(30));
     assert!(take(&mut limits, 3, input(1)).is_err());
     assert!(take(&mut limits, 3, NOTHING).is_ok());
 }
 
-#[test]
-fn what_came_on_top_counts_from_when_it_was_known() {
-    let mut limits = Limits::new([budget(&[(Measure::InputTokens, 10, 100)])]);
+fn what_came_on_top_counts_from_when_it_was_known<E: Engine>() {
+    let mut limits = E::new([budget(&[(Measure::InputTokens, 10, 100)])]);
     let id = send(&mut limits, 1, input(4));
     limits.settle(50, id, input(9));
     assert_eq!(until(&mut limits, 60, input(2)), Some(101));
@@ -77,8 +86,7 @@ fn what_came_on_top_counts_from_when_it_was_known() {
     assert_eq!(limits.gauges(0), Some((0, 2, 1)));
 }
 
-#[test]
-fn what_was_not_used_comes_back_as_far_as_the_provider_counts_it() {
+fn what_was_not_used_comes_back_as_far_as_the_provider_counts_it<E: Engine>() {
     let used = Weights {
         input_tokens: 1,
         output_tokens: 2,
@@ -94,32 +102,27 @@ fn what_was_not_used_comes_back_as_far_as_the_provider_counts_it() {
             (Measure::OutputTokens, 5, 100),
         ]);
         settings.refund = refund;
-        let mut limits = Limits::new([settings]);
+        let mut limits = E::new([settings]);
         let reserved = Weights {
             input_tokens: 5,
             output_tokens: 5,
         };
         let id = send(&mut limits, 1, reserved);
         limits.settle(2, id, used);
-        let counts: Vec<_> = limits
-            .used(0, 3, day(3))
-            .iter()
-            .map(|(_, used)| *used)
-            .collect();
-        assert_eq!(counts, [input_tokens, output_tokens], "{refund:?}");
+        let used = limits.used(0, 3, day(3));
+        assert_eq!(used, [input_tokens, output_tokens], "{refund:?}");
     }
 }
 
-#[test]
-fn a_clock_that_is_set_back_lets_nothing_leave_sooner_or_later() {
-    let mut limits = Limits::new([requests(1, 100)]);
+fn a_clock_that_is_set_back_lets_nothing_leave_sooner_or_later<E: Engine>() {
+    let mut limits = E::new([requests(1, 100)]);
     send(&mut limits, 1_000, NOTHING);
     assert_eq!(until(&mut limits, 500, NOTHING), Some(1_100));
     assert_eq!(until(&mut limits, 1_099, NOTHING), Some(1_100));
     assert!(take(&mut limits, 1_100, NOTHING).is_ok());
 }
 
-fn daily(limit: u64, margin: Micros) -> Limits {
+fn daily<E: Engine>(limit: u64, margin: Micros) -> E {
     let settings = Settings {
         daily: vec![DailyLimit {
             measure: Measure::Requests,
@@ -128,47 +131,43 @@ fn daily(limit: u64, margin: Micros) -> Limits {
         margin,
         ..budget(&[])
     };
-    Limits::new([settings])
+    E::new([settings])
 }
 
-#[test]
-fn a_day_ends_where_it_is_said_to() {
-    let mut limits = daily(1, 0);
+fn a_day_ends_where_it_is_said_to<E: Engine>() {
+    let mut limits: E = daily(1, 0);
     send(&mut limits, 500, NOTHING);
     assert_eq!(until(&mut limits, 999, NOTHING), Some(1_000));
     send(&mut limits, 1_000, NOTHING);
     assert_eq!(until(&mut limits, 1_001, NOTHING), Some(2_000));
 }
 
-#[test]
-fn a_send_counts_on_the_day_on_which_it_leaves() {
-    let mut limits = daily(1, 0);
+fn a_send_counts_on_the_day_on_which_it_leaves<E: Engine>() {
+    let mut limits: E = daily(1, 0);
     let id = take(&mut limits, 900, NOTHING).unwrap();
     assert!(limits.sent(1_100, id));
     assert_eq!(until(&mut limits, 1_200, NOTHING), Some(2_000));
 }
 
-#[test]
-fn a_send_that_may_arrive_after_midnight_counts_on_both_days() {
-    let mut limits = daily(1, 50);
+fn a_send_that_may_arrive_after_midnight_counts_on_both_days<E: Engine>() {
+    let mut limits: E = daily(1, 50);
     send(&mut limits, 949, NOTHING);
     let second = send(&mut limits, 1_000, NOTHING);
     limits.settle(1_000, second, NOTHING);
     send(&mut limits, 2_000, NOTHING);
-    let mut limits = daily(1, 50);
+    let mut limits: E = daily(1, 50);
     send(&mut limits, 950, NOTHING);
     assert_eq!(until(&mut limits, 1_000, NOTHING), Some(2_000));
     send(&mut limits, 2_000, NOTHING);
 }
 
-#[test]
-fn where_nobody_says_which_day_it_is_no_other_one_begins() {
-    let mut limits = daily(1, 0);
+fn where_nobody_says_which_day_it_is_no_other_one_begins<E: Engine>() {
+    let mut limits: E = daily(1, 0);
     send(&mut limits, 500, NOTHING);
     for days in [&[][..], &[day(500)][..]] {
         assert!(limits.check(1_500, &[0], days, NOTHING).is_err());
     }
-    let mut limits = daily(1, 0);
+    let mut limits: E = daily(1, 0);
     let id = limits.acquire(500, &[0], &[], NOTHING, 600).unwrap();
     assert!(limits.sent(500, id));
     assert!(limits.check(1_500, &[0], &[], NOTHING).is_err());

@@ -2,13 +2,18 @@
 
 use redrive::limits::*;
 
-use crate::support::*;
+use super::support::*;
 
 fn ahead(requests: u64, input_tokens: u64) -> Ahead {
     Ahead {
         requests,
         tokens: input(input_tokens),
     }
+}
+
+/// When budget 0 can grant at the earliest.
+fn earliest(limits: &mut Limits, now: Micros, weights: Weights, ahead: Ahead) -> Option<Micros> {
+    limits.earliest(now, &[0], &[day(now)], weights, ahead)
 }
 
 #[test]
@@ -87,4 +92,21 @@ fn where_it_depends_on_an_unsent_lease_no_time_is_told() {
     assert_eq!(forecast, None, "it may go back at any time");
     limits.release(20, id);
     assert!(take(&mut limits, 20, Weights::default()).is_ok());
+}
+
+#[test]
+fn a_limit_of_nothing_has_no_earliest_time() {
+    let mut limits = Limits::new([requests(0, 100)]);
+    let earliest = earliest(&mut limits, 1, Weights::default(), Ahead::default());
+    assert_eq!(earliest, Some(Micros::MAX));
+}
+
+#[test]
+fn a_rest_is_forecast() {
+    let mut limits = Limits::new([requests(9, 10), requests(9, 10)]);
+    limits.penalise(&[1], 300);
+    let which = [0, 1];
+    let days = [day(100); 2];
+    let earliest = limits.earliest(100, &which, &days, Weights::default(), Ahead::default());
+    assert_eq!(earliest, Some(300));
 }

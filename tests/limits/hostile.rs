@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use redrive::limits::*;
 
-use crate::support::*;
+use super::support::*;
 
 fn edge() -> impl Strategy<Value = u64> {
     let edges = vec![
@@ -113,23 +113,4 @@ fn sums_beyond_any_number_are_kept() {
     assert_eq!(until(&mut limits, 3, input(1)), Some(102));
     assert_eq!(limits.used(0, 3, day(3))[0].1, u64::MAX);
     assert!(take(&mut limits, 102, input(u64::MAX)).is_ok());
-}
-
-#[test]
-fn a_limit_of_nothing_is_never_granted() {
-    let mut limits = Limits::new([requests(0, 100)]);
-    let nobody = Ahead::default();
-    let earliest = earliest(&mut limits, 1, Weights::default(), nobody);
-    assert_eq!(earliest, Some(Micros::MAX));
-    let denied = take(&mut limits, 1, Weights::default());
-    assert!(matches!(denied, Err(Denied::Never { budget: 0, .. })));
-}
-
-#[test]
-fn a_window_of_no_length_holds_only_what_is_unsent() {
-    let mut limits = Limits::new([requests(1, 0)]);
-    let id = take(&mut limits, 1, Weights::default()).unwrap();
-    assert!(take(&mut limits, 1, Weights::default()).is_err());
-    assert!(limits.sent(1, id));
-    assert!(take(&mut limits, 1, Weights::default()).is_ok());
 }

@@ -2,19 +2,25 @@
 
 use redrive::limits::*;
 
-use crate::support::*;
+use super::{engine::Engine, support::*};
 
-fn remembering(most: usize) -> Limits {
+rules! {
+    a_full_log_grants_nothing_until_its_oldest_sends_have_left_every_window
+    what_comes_on_top_always_has_room
+    what_stayed_is_over_where_the_log_is_full
+    a_budget_without_windows_remembers_nothing_for_long
+}
+
+fn remembering<E: Engine>(most: usize) -> E {
     let settings = budget(&[
         (Measure::InputTokens, 1_000, 100),
         (Measure::Requests, 1_000, 50),
     ]);
-    Limits::remembering([settings], most)
+    E::remembering([settings], most)
 }
 
-#[test]
-fn a_full_log_grants_nothing_until_its_oldest_sends_have_left_every_window() {
-    let mut limits = remembering(10);
+fn a_full_log_grants_nothing_until_its_oldest_sends_have_left_every_window<E: Engine>() {
+    let mut limits: E = remembering(10);
     for now in 1..=9 {
         let id = send(&mut limits, now, Weights::default());
         limits.settle(now, id, Weights::default());
@@ -25,9 +31,8 @@ fn a_full_log_grants_nothing_until_its_oldest_sends_have_left_every_window() {
     assert!(take(&mut limits, 101, Weights::default()).is_ok());
 }
 
-#[test]
-fn what_comes_on_top_always_has_room() {
-    let mut limits = remembering(10);
+fn what_comes_on_top_always_has_room<E: Engine>() {
+    let mut limits: E = remembering(10);
     let mut granted = Vec::new();
     while let Ok(id) = take(&mut limits, 1, Weights::default()) {
         granted.push(id);
@@ -40,24 +45,23 @@ fn what_comes_on_top_always_has_room() {
     assert_eq!(limits.gauges(0), Some((0, 10, 5)));
 }
 
-#[test]
-fn a_full_log_hands_nothing_over_again() {
-    let mut limits = remembering(6);
+fn what_stayed_is_over_where_the_log_is_full<E: Engine>() {
+    let mut limits: E = remembering(6);
     let first = send(&mut limits, 1, Weights::default());
     let second = send(&mut limits, 1, Weights::default());
     assert!(limits.sent(2, first));
     assert!(limits.sent(2, second));
-    assert!(!limits.sent(2, first), "four entries, and two on top");
+    // Four entries, and two on top.
     limits.stayed(2, second);
     assert_eq!(limits.account().expired, 1);
+    assert!(!limits.sent(2, second));
     assert!(take(&mut limits, 102, Weights::default()).is_ok());
 }
 
-#[test]
-fn a_budget_without_windows_remembers_nothing_for_long() {
+fn a_budget_without_windows_remembers_nothing_for_long<E: Engine>() {
     let mut settings = budget(&[]);
     settings.concurrent = Some(5);
-    let mut limits = Limits::remembering([settings], 3);
+    let mut limits = E::remembering([settings], 3);
     for now in 1..100 {
         let id = send(&mut limits, now, input(1));
         limits.settle(now, id, input(2));

@@ -2,7 +2,13 @@
 
 use redrive::limits::*;
 
-use crate::support::*;
+use super::{engine::Engine, support::*};
+
+rules! {
+    tokens_that_a_budget_does_not_limit_are_no_overrun
+    tokens_that_a_window_or_a_day_limits_are_one
+    only_what_is_limited_is_counted_on_top
+}
 
 const TAKEN: Weights = Weights {
     input_tokens: 7,
@@ -11,16 +17,15 @@ const TAKEN: Weights = Weights {
 
 /// How many overruns budget 0 counted, and how many entries it remembers, after a send that reserved
 /// nothing and took [`TAKEN`].
-fn after(settings: Settings) -> (u64, usize) {
-    let mut limits = Limits::new([settings]);
+fn after<E: Engine>(settings: Settings) -> (u64, usize) {
+    let mut limits = E::new([settings]);
     let id = send(&mut limits, 10, Weights::default());
     limits.settle(11, id, TAKEN);
     let (_, remembered, overruns) = limits.gauges(0).unwrap();
     (overruns, remembered)
 }
 
-#[test]
-fn tokens_that_a_budget_does_not_limit_are_no_overrun() {
+fn tokens_that_a_budget_does_not_limit_are_no_overrun<E: Engine>() {
     let mut daily = requests(9, 1_000);
     daily.daily.push(DailyLimit {
         measure: Measure::Requests,
@@ -28,24 +33,30 @@ fn tokens_that_a_budget_does_not_limit_are_no_overrun() {
     });
     let mut concurrent = budget(&[]);
     concurrent.concurrent = Some(1);
-    assert_eq!(after(requests(9, 1_000)), (0, 1));
-    assert_eq!(after(daily), (0, 1));
-    assert_eq!(after(concurrent).0, 0);
+    assert_eq!(after::<E>(requests(9, 1_000)), (0, 1));
+    assert_eq!(after::<E>(daily), (0, 1));
+    assert_eq!(after::<E>(concurrent).0, 0);
 }
 
-#[test]
-fn tokens_that_a_window_or_a_day_limits_are_one() {
+fn tokens_that_a_window_or_a_day_limits_are_one<E: Engine>() {
     for measure in [Measure::InputTokens, Measure::OutputTokens] {
-        assert_eq!(after(budget(&[(measure, 9, 1_000)])), (1, 2), "{measure:?}");
+        assert_eq!(
+            after::<E>(budget(&[(measure, 9, 1_000)])),
+            (1, 2),
+            "{measure:?}"
+        );
         let mut daily = requests(9, 1_000);
         daily.daily.push(DailyLimit { measure, limit: 9 });
-        assert_eq!(after(daily), (1, 1), "{measure:?}: no window counts it");
+        assert_eq!(
+            after::<E>(daily),
+            (1, 1),
+            "{measure:?}: no window counts it"
+        );
     }
 }
 
-#[test]
-fn only_what_is_limited_is_counted_on_top() {
-    let mut limits = Limits::new([budget(&[(Measure::InputTokens, 20, 1_000)])]);
+fn only_what_is_limited_is_counted_on_top<E: Engine>() {
+    let mut limits = E::new([budget(&[(Measure::InputTokens, 20, 1_000)])]);
     let id = send(&mut limits, 10, input(10));
     let actual = Weights {
         input_tokens: 4,

@@ -2,6 +2,8 @@
 
 use redrive::limits::*;
 
+use super::engine::Engine;
+
 /// A budget of these windows, without a margin.
 pub fn budget(windows: &[(Measure, u64, Micros)]) -> Settings {
     let windows = windows.iter().map(|&(measure, limit, window)| WindowLimit {
@@ -42,32 +44,22 @@ pub fn input(tokens: u64) -> Weights {
 }
 
 /// Budget 0 alone, for a send at once.
-pub fn take(limits: &mut Limits, now: Micros, weights: Weights) -> Result<LeaseId, Denied> {
+pub fn take(limits: &mut impl Engine, now: Micros, weights: Weights) -> Result<LeaseId, Denied> {
     limits.acquire(now, &[0], &[day(now)], weights, now + 500)
 }
 
 /// Budget 0 alone, and sent.
-pub fn send(limits: &mut Limits, now: Micros, weights: Weights) -> LeaseId {
+pub fn send(limits: &mut impl Engine, now: Micros, weights: Weights) -> LeaseId {
     let id = take(limits, now, weights).unwrap();
     assert!(limits.sent(now, id));
     id
 }
 
 /// Until when budget 0 denies.
-pub fn until(limits: &mut Limits, now: Micros, weights: Weights) -> Option<Micros> {
+pub fn until(limits: &mut impl Engine, now: Micros, weights: Weights) -> Option<Micros> {
     match limits.check(now, &[0], &[day(now)], weights) {
         Ok(()) => Some(now),
         Err(Denied::Full { full, .. }) => full.until,
         Err(Denied::Never { .. }) => Some(Micros::MAX),
     }
-}
-
-/// When budget 0 can grant at the earliest.
-pub fn earliest(
-    limits: &mut Limits,
-    now: Micros,
-    weights: Weights,
-    ahead: Ahead,
-) -> Option<Micros> {
-    limits.earliest(now, &[0], &[day(now)], weights, ahead)
 }

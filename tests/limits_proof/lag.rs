@@ -33,6 +33,12 @@ impl Lag {
         });
     }
 
+    /// From here on.
+    #[allow(dead_code, reason = "where processes are started before")]
+    pub fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     pub fn worst(&self) -> Duration {
         Duration::from_micros(self.0.load(Ordering::Relaxed))
     }

@@ -10,7 +10,7 @@
 //! | `sweep` | the most that any window of a log holds |
 //! | `provider`, `way` | the provider on a thread of its own, and a slow way to it |
 //! | `sidecar`, `load` | the server, and clients that ask, wait, cancel and vanish |
-//! | `proof` | what must hold of a run, whatever it was |
+//! | `proof`, `ledgers` | what must hold of a run, whatever it was |
 //! | `scenarios`, `refusals`, `capacity` | the runs |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -21,6 +21,7 @@
 
 mod capacity;
 mod lag;
+mod ledgers;
 mod load;
 mod proof;
 mod provider;

@@ -1,22 +1,19 @@
 //! One run, and what must hold of every run.
 
 use std::{
-    collections::HashMap,
     fmt::Write as _,
     future::Future,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use redrive::{
-    proto::{Executed, LedgerEntry},
-    simulator::{Received, Script},
-};
+use redrive::simulator::{Received, Script};
 use serde_json::Value;
 use tokio::runtime::Builder;
 
 use super::{
     lag::Lag,
+    ledgers::{self, Call},
     load::{self, Manner, Outcome, Visit},
     provider::Provider,
     sidecar::Sidecar,
@@ -223,35 +220,12 @@ impl Run {
         assert_eq!(self.sends, sent as f64, "the metric and the leases");
         assert_eq!(self.grants, granted as f64, "the metric and the leases");
 
-        let mut arrived: HashMap<&str, u32> = HashMap::new();
-        for request in &self.log {
-            *arrived
-                .entry(request.script.as_deref().unwrap_or_default())
-                .or_default() += 1;
-        }
-        // A connection that was cut before the request was whole names nobody.
-        let mut anonymous = arrived.remove("").unwrap_or_default();
-        let mut sends = 0;
-        for Outcome { wish, ledger, .. } in &self.outcomes {
-            let log = arrived.remove(wish.prompt().as_str()).unwrap_or_default();
-            let entries = ledger.iter().flat_map(|ledger| &ledger.entries);
-            let entries: Vec<&LedgerEntry> = entries.collect();
-            let count = |executed| {
-                let entries = entries.iter().filter(|entry| entry.executed() == executed);
-                u32::try_from(entries.count()).unwrap()
-            };
-            let (yes, maybe) = (count(Executed::Yes), count(Executed::Maybe));
-            let told = ledger.as_ref().map_or(0, |ledger| ledger.sends);
-            assert_eq!(told, yes + maybe, "{wish:?}: {ledger:?}");
-            assert!(log <= told, "{wish:?}: {log} arrived of {told}");
-            assert!(log + anonymous >= yes, "{wish:?}: {log} arrived of {yes}");
-            // What the provider does not know is marked so.
-            assert!(told - log <= maybe, "{wish:?}: {log} arrived, {ledger:?}");
-            anonymous = anonymous.saturating_sub(told - log);
-            sends += u64::from(told);
-        }
-        assert_eq!(arrived, HashMap::new(), "requests that nobody sent");
-        assert_eq!(anonymous, 0, "requests of nobody");
+        let calls = self.outcomes.iter().map(|outcome| Call {
+            prompt: outcome.wish.prompt(),
+            ledger: outcome.ledger.as_ref(),
+            untold: false,
+        });
+        let sends = ledgers::check(&self.log, calls);
         assert_eq!(sends, sent, "the ledgers and the leases");
         if self
             .outcomes

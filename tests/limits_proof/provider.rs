@@ -31,7 +31,7 @@ impl Wish {
 }
 
 /// How many words, and how fast, a prompt asks for.
-fn asked_for(prompt: &str) -> Option<(usize, Duration)> {
+pub fn asked_for(prompt: &str) -> Option<(usize, Duration)> {
     let mut words = prompt.split(' ').skip(2);
     let count = words.next()?.parse().ok()?;
     let pace = Duration::from_micros(words.next()?.parse().ok()?);
@@ -67,7 +67,7 @@ impl<F: Fn(&str) -> Script + Send + Sync + 'static> Choose for ByPrompt<F> {
 }
 
 pub struct Provider {
-    simulator: Arc<Simulator>,
+    pub simulator: Arc<Simulator>,
     _stop: DropGuard,
 }
 

@@ -319,7 +319,11 @@ impl World {
         let Some(wait) = failure.wait else {
             return;
         };
-        self.supplied.push(wait);
+        // What only refuses to go on is not the verdict, so neither is its wait the last one.
+        match self.is_refusal(failure) {
+            true => self.supplied.insert(0, wait),
+            false => self.supplied.push(wait),
+        }
         let until = now + wait;
         let hold = match failure.class {
             Class::RateLimited | Class::QuotaExhausted => shared.rests.entry(key).or_default(),

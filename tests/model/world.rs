@@ -233,6 +233,7 @@ impl World {
                 "a reservation that outlives its generation"
             );
         } else {
+            self.held = self.held.filter(|_| self.asked.is_some());
             self.check_time_outs();
         }
         assert!(

@@ -234,6 +234,18 @@ fn an_attempts_verdict_is_not_masked_by_an_engine_that_is_away() {
 }
 
 #[test]
+fn the_callers_own_deadline_stands_once_an_attempt_was_made() {
+    let mut script = asking(params_with(1, |p| p.caller_deadline = Some(at(20))));
+    script.reserved();
+    script.sent();
+    script.fail(provider(Class::ProviderInternal));
+    script.pass(s(1));
+    unavailable(&mut script, "main", None);
+    script.pass(s(19));
+    assert_eq!(script.last(), "failed deadline by deadline budget=main");
+}
+
+#[test]
 fn every_other_end_of_a_wait_stays_what_it_is() {
     type End = fn(&mut Script);
     let ends: [(End, &str); 2] = [

@@ -187,6 +187,7 @@ impl Run {
                     days: &vec![today; which.len()],
                     tokens: weights(*tokens),
                     send_within: Duration::from_micros(*send_within),
+                    turn: None,
                 };
                 let answer = shared.acquire(ask, PATIENCE).await.unwrap();
                 let days = vec![day; which.len()];
@@ -211,6 +212,7 @@ impl Run {
                     days: &[],
                     tokens: Weights::default(),
                     send_within: Duration::ZERO,
+                    turn: None,
                 };
                 let answer = shared.acquire(again, PATIENCE).await.unwrap();
                 assert!(
@@ -229,6 +231,12 @@ impl Run {
             }
             Op::Stay(nth) => {
                 let Some(id) = self.nth(*nth) else { return };
+                // The pure limits have no lease that is unsent for longer than it was granted for:
+                // `leases` shows what becomes of it.
+                let held = self.oracle.held.get(&id);
+                if held.is_some_and(|held| held.is_renewed()) {
+                    return;
+                }
                 shared.stayed(id.into());
                 let heard = shared.tell(id.into(), PATIENCE).await.unwrap();
                 let was_sent = self.oracle.held.get(&id).is_some_and(|held| held.is_sent());

@@ -2,14 +2,14 @@
 
 use redrive::{budgets::shared::*, limits::Weights};
 
-use crate::{domain::*, server::with_each};
+use crate::{common::each_in_common, domain::*};
 
 /// How many entries of a window one call looks at.
 const MOST: u128 = 500;
 
 #[test]
 fn a_call_lets_go_of_so_many_entries_and_grants_nothing_until_all_are_gone() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let mut domain = Domain::new(&server, options(&server), &[requests(5_000, 60)]).await;
         let count = 2 * MOST + MOST / 2;
         for id in 0..count {
@@ -32,7 +32,7 @@ fn a_call_lets_go_of_so_many_entries_and_grants_nothing_until_all_are_gone() {
 
 #[test]
 fn a_window_that_is_new_is_summed_up_so_many_entries_a_call() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let domain = Domain::new(&server, options(&server), &[requests(5_000, 60)]).await;
         let count = MOST + MOST / 2;
         for id in 0..count {
@@ -55,7 +55,7 @@ fn a_window_that_is_new_is_summed_up_so_many_entries_a_call() {
 
 #[test]
 fn a_call_ends_so_many_leases() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let mut budget = settings("a", &[]);
         budget.concurrent = Some(1_000);
         let mut domain = Domain::new(&server, options(&server), &[budget]).await;

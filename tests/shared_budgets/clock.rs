@@ -128,6 +128,25 @@ fn what_was_known_of_another_epoch_says_nothing() {
 }
 
 #[test]
+fn another_server_with_another_clock_takes_up_the_same_time() {
+    with_each(async |mut server| {
+        let mut domain = domain(&server).await;
+        domain.send(1).await;
+        domain.beside.run::<()>(&["SAVE"]);
+        server.kill();
+        server.start_again();
+        domain.beside = server.beside();
+        domain.pass(SECOND);
+        domain.step(HOUR);
+        domain.pods_know(Some(domain.now()));
+        // Else its lease would be over, and its send be cut.
+        assert_eq!(domain.status(&[0]).await.budgets[0].running, 1);
+        let renewed = domain.shared.renew(PATIENCE).await;
+        assert_eq!(renewed, Ok(Vec::new()));
+    });
+}
+
+#[test]
 fn one_who_knows_nothing_believes_the_server() {
     with_each(async |server| {
         let mut domain = domain(&server).await;

@@ -213,6 +213,7 @@ pub fn one(id: u128) -> Ask<'static> {
         days: &[],
         tokens: Weights::default(),
         send_within: Duration::from_secs(10),
+        turn: None,
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::{
     domain::*,
     server::{Beside, Kind, Server, each},
+    work::{Cost, Ends, work},
 };
 
 const PODS: u128 = 8;
@@ -108,23 +109,6 @@ fn sweep(mut log: Vec<Instant>) -> usize {
         inside.count()
     });
     counts.max().unwrap_or(0)
-}
-
-/// Of a server so far: its processor time, calls of scripts, and the time that those took, in microseconds.
-fn cost(beside: &mut Beside) -> [f64; 3] {
-    let info: String = beside.run(&["INFO", "everything"]);
-    let after = |name: &str| {
-        let (_, rest) = info.split_once(name).unwrap();
-        let end = rest.find([',', '\r']).unwrap();
-        rest[..end].parse::<f64>().unwrap()
-    };
-    let processor = after("used_cpu_user:") + after("used_cpu_sys:");
-    let scripts = "cmdstat_evalsha:calls=";
-    let calls = after(scripts);
-    let (_, rest) = info.split_once(scripts).unwrap();
-    let (_, rest) = rest.split_once("usec=").unwrap();
-    let usec = rest[..rest.find(',').unwrap()].parse().unwrap();
-    [processor * 1e6, calls, usec]
 }
 
 async fn hammer(pods: &[Arc<Shared>], time: Duration) -> Vec<Instant> {
@@ -244,6 +228,90 @@ fn no_window_holds_more_than_its_limit_however_many_ask() {
     });
 }
 
+/// Asks as a pod does for one tenant until `ends`; when it was granted.
+async fn tenant(
+    shared: Arc<Shared>,
+    pod: u128,
+    turn: Turn<'static>,
+    ends: Instant,
+) -> Vec<Instant> {
+    let mut granted = Vec::new();
+    for number in 0.. {
+        if Instant::now() >= ends {
+            break;
+        }
+        let id = pod << 64 | number;
+        let ask = Ask {
+            turn: Some(turn),
+            ..one(id)
+        };
+        let wait = match shared.acquire(ask, PATIENCE).await.unwrap() {
+            Answer::Granted => {
+                granted.push(Instant::now());
+                let shared = Arc::clone(&shared);
+                // The next one waits already.
+                tokio::spawn(async move {
+                    assert!(shared.leave(id.into()));
+                    shared.tell(id.into(), PATIENCE).await.unwrap();
+                    let settled = shared.settle(id.into(), tokens(5, 5), PATIENCE);
+                    assert_eq!(settled.await, Ok(Heard::Done));
+                });
+                continue;
+            }
+            Answer::Denied { wait, .. } => wait.unwrap_or(Duration::MAX),
+            Answer::Turn { wait, .. } | Answer::Learning { wait, .. } => wait,
+            other => panic!("{other:?}"),
+        };
+        tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
+    }
+    granted
+}
+
+#[test]
+fn tenants_in_many_pods_get_what_they_weigh() {
+    each(|kind| {
+        let server = Server::start(kind);
+        run(async {
+            let budget = Settings {
+                concurrent: None,
+                ..budget()
+            };
+            let pods = pods(&server, &[budget]);
+            learn(&pods[0]).await;
+            let time = Duration::from_secs(6);
+            // The first window is whose who comes first.
+            let begins = Instant::now() + WINDOW;
+            let ends = begins + time;
+            let mut tasks = JoinSet::new();
+            for (number, pod) in pods.iter().enumerate() {
+                for (flow, weight) in [("gold", 3), ("basic", 1)] {
+                    let turn = Turn {
+                        budget: 0,
+                        flow,
+                        weight,
+                        more: true,
+                    };
+                    let id = number as u128 + 1 + 100 * u128::from(weight);
+                    let asking = tenant(Arc::clone(pod), id, turn, ends);
+                    tasks.spawn(async move { (flow, asking.await) });
+                }
+            }
+            let granted = tasks.join_all().await;
+            let of = |name| -> usize {
+                let mine = granted.iter().filter(|(flow, _)| *flow == name);
+                let counts = mine.map(|(_, at)| at.iter().filter(|at| **at >= begins).count());
+                counts.sum()
+            };
+            let (gold, basic) = (of("gold"), of("basic"));
+            let fits = fits(time);
+            println!("{kind:?}: 3 to 1 got {gold} and {basic}, {fits:.0} fit");
+            let share = gold as f64 / (gold + basic) as f64;
+            assert!((0.75 * 0.9..0.75 * 1.1).contains(&share), "{share}");
+            assert!((gold + basic) as f64 >= 0.8 * fits);
+        });
+    });
+}
+
 /// Measured, not asserted: machines differ.
 #[test]
 fn what_a_decision_costs() {
@@ -274,18 +342,75 @@ fn what_a_decision_costs() {
 }
 
 async fn measure(what: &str, kind: Kind, pods: &[Arc<Shared>], beside: &mut Beside) {
-    let before = cost(beside);
+    let before = Cost::so_far(beside);
     let begun = Instant::now();
     let sends = hammer(pods, Duration::from_secs(2)).await.len();
     let took = begun.elapsed().as_secs_f64();
-    let after = cost(beside);
-    let [processor, calls, script] = [0, 1, 2].map(|which| after[which] - before[which]);
+    let after = Cost::so_far(beside);
+    let (processor, script) = after.per_call(&before);
     println!(
-        "{kind:?}, {what}: {:.0} calls/s, {:.0} sends/s; a call takes {:.1} us of the server's processor, the \
-         script {:.1}",
-        calls / took,
+        "{kind:?}, {what}: {:.0} calls/s, {:.0} sends/s; a call takes {processor:.1} us of the server's \
+         processor, the script {script:.1}",
+        (after.calls - before.calls) / took,
         sends as f64 / took,
-        processor / calls,
-        script / calls,
     );
+}
+
+/// How many grants are asked for, unless `REDRIVE_HAMMER_GRANTS` says.
+const GRANTS: u64 = 3_000;
+
+/// So many in a second and a margin of 10 ms: near what a server can decide, so that it is kept, too.
+const MOST: u64 = 4_000;
+
+/// Many connections, each with many calls under way: every grant is a send, and none is too many.
+#[test]
+fn grants_are_counted_however_many_there_are() {
+    let asked = std::env::var("REDRIVE_HAMMER_GRANTS").map(|count| count.parse().unwrap());
+    let grants = asked.unwrap_or(GRANTS);
+    let test = |kind| {
+        let server = Server::start(kind);
+        run(async {
+            let window = u64::try_from(WINDOW.as_micros()).unwrap();
+            let budget = Settings {
+                margin: 10_000,
+                ..settings("a", &[(Measure::Requests, MOST, window)])
+            };
+            // In an hour a machine stands still for more than a second.
+            let lives = if grants > GRANTS {
+                options(&server)
+            } else {
+                quick(&server)
+            };
+            let pods = pods_of(&unused_name(), &lives, &[budget]);
+            learn(&pods[0]).await;
+            let mut beside = server.beside();
+            let before = Cost::so_far(&mut beside);
+            let mut done = work(&pods, 64, Ends::Granted(grants)).await;
+            let after = Cost::so_far(&mut beside);
+            let status = pods[0].status(&[0], &[], PATIENCE).await.unwrap();
+            let (processor, script) = after.per_call(&before);
+            let took = done.took.as_secs_f64();
+            println!(
+                "{kind:?}: {grants} grants in {took:.1} s, {:.0} calls/s; an acquire takes {} us, of a hundred \
+                 one {} us; a call {processor:.1} us of the server's processor, the script {script:.1}; worst \
+                 window {} of {MOST}",
+                (after.calls - before.calls) / took,
+                done.percentile(50),
+                done.percentile(99),
+                done.worst(WINDOW),
+            );
+            assert_eq!(done.granted, grants);
+            assert!(done.worst(WINDOW) as u64 <= MOST);
+            let account = status.account;
+            // One more showed that it grants, and was given back.
+            assert_eq!((account.granted, account.sent), (grants + 1, grants));
+            assert_eq!((account.returned, account.expired), (1, 0));
+        });
+    };
+    // The long run is of one server.
+    if grants > GRANTS {
+        test(Kind::Redis);
+    } else {
+        each(test);
+    }
 }

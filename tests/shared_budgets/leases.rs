@@ -4,10 +4,12 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use redrive::{
     budgets::shared::*,
+    config::EnginePlace,
     limits::{DailyLimit, Limit, Measure, Settings, Weights},
 };
 
 use crate::{
+    common::each_in_common,
     domain::*,
     proxy::Proxy,
     server::{Kind, Server, with_each},
@@ -15,7 +17,7 @@ use crate::{
 
 #[test]
 fn asked_again_takes_nothing_and_is_answered_the_same() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let domain = Domain::new(&server, options(&server), &[requests(2, 60)]).await;
         assert_eq!(domain.ask(1).await, Answer::Granted);
         let before = domain.status(&[0]).await;
@@ -28,7 +30,7 @@ fn asked_again_takes_nothing_and_is_answered_the_same() {
 
 #[test]
 fn a_lease_that_is_over_is_not_granted_again() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let domain = Domain::new(&server, options(&server), &[requests(9, 60)]).await;
         domain.send(1).await;
         let settled = domain
@@ -49,7 +51,7 @@ fn a_lease_that_is_over_is_not_granted_again() {
 
 #[test]
 fn a_lost_answer_is_asked_for_again_and_takes_nothing_twice() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         // Settled twice, what was taken on top would count twice.
         let windows = [
             (Measure::Requests, 9, 60 * SECOND),
@@ -58,7 +60,7 @@ fn a_lost_answer_is_asked_for_again_and_takes_nothing_twice() {
         let budget = settings("a", &windows);
         let proxy = Proxy::to(server.port);
         let through = Options {
-            urls: vec![proxy.url()],
+            place: EnginePlace::One(proxy.url()),
             ..options(&server)
         };
         let domain = Domain::new(&server, through, &[budget]).await;
@@ -85,7 +87,7 @@ fn a_lost_answer_is_asked_for_again_and_takes_nothing_twice() {
 
 #[test]
 fn one_who_gives_up_gives_back() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let domain = Domain::new(&server, options(&server), &[requests(1, 60)]).await;
         {
             // The question is out, and nobody waits for the answer.
@@ -107,7 +109,7 @@ fn one_who_gives_up_gives_back() {
 
 #[test]
 fn an_unsent_lease_counts_in_full_however_long_it_takes() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let mut domain = Domain::new(&server, options(&server), &[requests(1, 1)]).await;
         assert_eq!(domain.ask(1).await, Answer::Granted);
         domain.pass(9 * SECOND);
@@ -121,24 +123,8 @@ fn an_unsent_lease_counts_in_full_however_long_it_takes() {
 }
 
 #[test]
-fn a_send_counts_for_the_margin_longer_than_its_window() {
-    with_each(async |server| {
-        let settings = Settings {
-            margin: 250_000,
-            ..requests(1, 1)
-        };
-        let mut domain = Domain::new(&server, options(&server), &[settings]).await;
-        domain.send(1).await;
-        domain.pass(SECOND + 249_999);
-        assert_eq!(wait_of(&domain.ask(2).await), Some(1));
-        domain.pass(1);
-        assert_eq!(domain.ask(2).await, Answer::Granted);
-    });
-}
-
-#[test]
 fn what_a_dead_pod_did_not_send_counts_as_sent_at_its_end() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let settings = Settings {
             concurrent: Some(1),
             ..requests(1, 60)
@@ -157,7 +143,7 @@ fn what_a_dead_pod_did_not_send_counts_as_sent_at_its_end() {
 
 #[test]
 fn the_sends_of_a_dead_pod_no_longer_run_after_a_life() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let settings = Settings {
             concurrent: Some(1),
             ..settings("a", &[])
@@ -182,8 +168,30 @@ fn the_sends_of_a_dead_pod_no_longer_run_after_a_life() {
 }
 
 #[test]
+fn what_stayed_after_it_was_renewed_counts_until_its_new_end_and_as_sent_then() {
+    each_in_common(async |server| {
+        let mut domain = Domain::new(&server, options(&server), &[requests(1, 60)]).await;
+        domain.send(1).await;
+        domain.pass(10 * SECOND);
+        assert_eq!(domain.shared.renew(PATIENCE).await, Ok(Vec::new()));
+        domain.shared.stayed(1.into());
+        let told = domain.shared.tell(1.into(), PATIENCE).await;
+        assert_eq!(told, Ok(Heard::Done));
+        domain.pass(15 * SECOND - 1);
+        let wait = wait_of(&domain.ask(2).await).unwrap();
+        assert!(wait <= 60 * SECOND + 1, "{wait}");
+        let status = domain.status(&[0]).await;
+        assert_eq!((status.budgets[0].running, status.account.expired), (1, 0));
+        domain.pass(1);
+        assert_eq!(wait_of(&domain.ask(2).await), Some(60 * SECOND));
+        let status = domain.status(&[0]).await;
+        assert_eq!((status.budgets[0].running, status.account.expired), (0, 1));
+    });
+}
+
+#[test]
 fn what_was_told_late_or_lost_is_told_by_renewing() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let mut domain = Domain::new(&server, options(&server), &[requests(1, 60)]).await;
         assert_eq!(domain.ask(1).await, Answer::Granted);
         assert!(domain.shared.leave(1.into()));
@@ -209,7 +217,7 @@ fn the_script_may_be_forgotten() {
 
 #[test]
 fn a_day_that_has_not_begun_by_the_servers_clock_is_not_believed() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let mut settings = settings("a", &[]);
         settings.daily = vec![DailyLimit {
             measure: Measure::Requests,
@@ -266,33 +274,11 @@ fn a_server_says_what_it_is_and_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_budget_that_is_unknown_counts_not_at_all() {
-    with_each(async |server| {
-        let second = Settings {
-            name: "b".into(),
-            ..requests(1, 60)
-        };
-        let domain = Domain::new(&server, options(&server), &[requests(9, 60), second]).await;
-        let ask = |id| Ask {
-            budgets: &[7, 1],
-            ..one(id)
-        };
-        let answer = domain.shared.acquire(ask(1), PATIENCE).await;
-        assert_eq!(answer, Ok(Answer::Granted));
-        let answer = domain.shared.acquire(ask(2), PATIENCE).await;
-        assert!(
-            matches!(answer, Ok(Answer::Denied { budget: 1, .. })),
-            "{answer:?}"
-        );
-    });
-}
-
-#[test]
 fn what_was_asked_for_and_not_answered_is_over_once_it_is_back() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let proxy = Proxy::to(server.port);
         let through = Options {
-            urls: vec![proxy.url()],
+            place: EnginePlace::One(proxy.url()),
             ..options(&server)
         };
         let domain = Domain::new(&server, through, &[requests(9, 60)]).await;
@@ -305,26 +291,5 @@ fn what_was_asked_for_and_not_answered_is_over_once_it_is_back() {
         assert_eq!(domain.ask(1).await, Answer::Over);
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(!domain.shared.leave(1.into()));
-    });
-}
-
-#[test]
-fn a_rest_ends_with_one_probe_as_soon_as_its_answer_begins() {
-    with_each(async |server| {
-        let mut domain = Domain::new(&server, options(&server), &[requests(9, 60)]).await;
-        let rest = Duration::from_secs(5);
-        domain.shared.penalise(&[0], rest, PATIENCE).await.unwrap();
-        assert_eq!(wait_of(&domain.ask(1).await), Some(5 * SECOND));
-        domain.pass(5 * SECOND);
-        domain.send(1).await;
-        let probing = Answer::Denied {
-            budget: 0,
-            limit: Limit::Probe,
-            wait: None,
-        };
-        assert_eq!(domain.ask(2).await, probing);
-        let heard = domain.shared.answered(1.into(), PATIENCE).await;
-        assert_eq!(heard, Ok(Heard::Done));
-        assert_eq!(domain.ask(2).await, Answer::Granted);
     });
 }

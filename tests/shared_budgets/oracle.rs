@@ -11,11 +11,17 @@ pub struct Held {
     lease: LeaseId,
     sent: bool,
     ends: Micros,
+    /// It lives longer than it was granted for.
+    renewed: bool,
 }
 
 impl Held {
     pub fn is_sent(self) -> bool {
         self.sent
+    }
+
+    pub fn is_renewed(self) -> bool {
+        self.renewed
     }
 }
 
@@ -79,6 +85,7 @@ impl Oracle {
             lease,
             sent: false,
             ends,
+            renewed: false,
         };
         self.held.insert(id, held);
         Ok(())
@@ -136,6 +143,7 @@ impl Oracle {
     pub fn renew(&mut self) {
         let until = self.now + self.life;
         for held in self.held.values_mut().filter(|held| held.sent) {
+            held.renewed |= held.ends < until;
             held.ends = held.ends.max(until);
         }
     }

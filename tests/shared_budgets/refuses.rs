@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redrive::budgets::shared::*;
+use redrive::{budgets::shared::*, config::EnginePlace};
 
 use crate::{
     domain::*,
@@ -144,10 +144,10 @@ fn what_is_no_place_is_refused_at_once() {
             bad(Options::new("http://x"), "d"),
             Err(BadOptions::Url(_))
         ));
-        let urls = vec!["redis://a".into(), "redis://b".into()];
+        let place = EnginePlace::Cluster(Vec::new());
         assert_eq!(
-            bad(Options { urls, ..fine() }, "d"),
-            Err(BadOptions::ManyUrls)
+            bad(Options { place, ..fine() }, "d"),
+            Err(BadOptions::NoUrl)
         );
         let life = Duration::ZERO;
         assert_eq!(bad(Options { life, ..fine() }, "d"), Err(BadOptions::Zero));

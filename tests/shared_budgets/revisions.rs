@@ -2,11 +2,11 @@
 
 use redrive::{budgets::shared::*, limits::Settings};
 
-use crate::{domain::*, server::with_each};
+use crate::{common::each_in_common, domain::*};
 
 #[test]
 fn a_pod_with_an_old_configuration_cannot_overshoot_the_new_one() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let mut domain = Domain::new(&server, options(&server), &[requests(5, 60)]).await;
         assert!(!domain.shared.disagrees());
         let new = domain.pod(options(&server), &[requests(3, 60)]);
@@ -42,7 +42,7 @@ fn a_pod_with_an_old_configuration_cannot_overshoot_the_new_one() {
 
 #[test]
 fn a_limit_that_only_one_of_them_knows_counts_for_both() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let domain = Domain::new(&server, options(&server), &[requests(5, 60)]).await;
         let mut budget = requests(5, 60);
         budget.windows.extend(requests(1, 1).windows);
@@ -55,7 +55,7 @@ fn a_limit_that_only_one_of_them_knows_counts_for_both() {
 
 #[test]
 fn the_smaller_number_of_sends_at_a_time_and_the_longer_margin_count() {
-    with_each(async |server| {
+    each_in_common(async |server| {
         let old = Settings {
             concurrent: Some(3),
             ..requests(2, 60)

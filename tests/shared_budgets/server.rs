@@ -23,19 +23,29 @@ pub struct Server {
     pub port: u16,
     program: &'static str,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     child: Child,
     /// Its working folder, removed with it.
     _folder: Option<TempDir>,
+    _conf: Option<TempDir>,
 }
 
 /// Runs `test` against each server that can be had, and says which cannot.
 pub fn each(test: impl Fn(Kind)) {
     for kind in [Kind::Redis, Kind::Valkey] {
-        match program(kind) {
-            Ok(_) => test(kind),
-            Err(why) => eprintln!("SKIPPED: no {kind:?} server: {why}"),
+        if is_there(kind) {
+            test(kind);
         }
     }
+}
+
+/// Whether such a server can be had; says so if not.
+pub fn is_there(kind: Kind) -> bool {
+    let found = program(kind);
+    if let Err(why) = found {
+        eprintln!("SKIPPED: no {kind:?} server: {why}");
+    }
+    found.is_ok()
 }
 
 /// As [`each`], for what has to be waited for; the server is started.
@@ -47,20 +57,22 @@ pub fn with_each(test: impl AsyncFn(Server)) {
     });
 }
 
-/// The path of a server, as `tests/servers.sh` says; asked once.
-fn program(kind: Kind) -> &'static Result<String, String> {
+/// The path of a server; asked once.
+pub fn program(kind: Kind) -> &'static Result<String, String> {
     static PROGRAMS: [OnceLock<Result<String, String>>; 2] = [OnceLock::new(), OnceLock::new()];
-    PROGRAMS[kind as usize].get_or_init(|| {
-        let name = ["redis", "valkey"][kind as usize];
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers.sh");
-        let output = Command::new(script).arg(name).output();
-        let output = output.map_err(|error| error.to_string())?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(said.lines().last().unwrap_or_default().to_owned());
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    })
+    PROGRAMS[kind as usize].get_or_init(|| installed(["redis", "valkey"][kind as usize]))
+}
+
+/// The path of what `tests/servers.sh` finds or installs.
+pub fn installed(name: &str) -> Result<String, String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers.sh");
+    let output = Command::new(script).arg(name).output();
+    let output = output.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(said.lines().last().unwrap_or_default().to_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 impl Server {
@@ -68,8 +80,40 @@ impl Server {
         Self::start_with(kind, &[])
     }
 
+    /// A Sentinel, of the primary `main` on that port.
+    pub fn sentinel(kind: Kind, primary: u16, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // It keeps what it finds out there.
+        let file = folder.path().join("sentinel.conf");
+        let rules = [
+            format!("sentinel monitor main 127.0.0.1 {primary} 1"),
+            "sentinel down-after-milliseconds main 300".into(),
+            "sentinel failover-timeout main 3000".into(),
+        ];
+        std::fs::write(&file, rules.join("\n") + "\n").unwrap();
+        let arguments = [&[file.to_str().unwrap(), "--sentinel"][..], more].concat();
+        let mut server = Self::start_first(kind, &arguments, &[], &[]);
+        server._conf = Some(folder);
+        server
+    }
+
     /// With more arguments, as on the command line.
     pub fn start_with(kind: Kind, arguments: &[&str]) -> Self {
+        Self::start_in(kind, arguments, &[])
+    }
+
+    /// In an environment with these variables, too.
+    pub fn start_in(kind: Kind, arguments: &[&str], environment: &[(String, String)]) -> Self {
+        let own = ["--save", "", "--appendonly", "no"];
+        Self::start_first(kind, &[], &[&own, arguments].concat(), environment)
+    }
+
+    fn start_first(
+        kind: Kind,
+        first: &[&str],
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Self {
         let program = program(kind).as_ref().expect("asked for by `each`");
         let folder = tempfile::tempdir().unwrap();
         // Another may take the port before the server does: then the next one is tried.
@@ -79,24 +123,22 @@ impl Server {
             drop(free);
             let number = port.to_string();
             let all = [
-                &["--port", &number, "--bind", "127.0.0.1", "--save", ""][..],
-                &[
-                    "--appendonly",
-                    "no",
-                    "--dir",
-                    folder.path().to_str().unwrap(),
-                ],
+                first,
+                &["--port", &number, "--bind", "127.0.0.1"],
+                &["--dir", folder.path().to_str().unwrap()],
                 arguments,
             ];
             let arguments: Vec<String> = all.concat().iter().map(|&word| word.into()).collect();
-            let child = spawn(program, &arguments);
+            let child = spawn(program, &arguments, environment);
             let mut server = Self {
                 kind,
                 port,
                 program,
                 arguments,
+                environment: environment.to_vec(),
                 child,
                 _folder: None,
+                _conf: None,
             };
             if server.comes_up() {
                 server._folder = Some(folder);
@@ -154,13 +196,14 @@ impl Server {
 
     /// Again on the same port, with what it finds on its disk.
     pub fn start_again(&mut self) {
-        self.child = spawn(self.program, &self.arguments);
+        self.child = spawn(self.program, &self.arguments, &self.environment);
         assert!(self.comes_up(), "the server came up again");
     }
 }
 
-fn spawn(program: &str, arguments: &[String]) -> Child {
+fn spawn(program: &str, arguments: &[String], environment: &[(String, String)]) -> Child {
     let mut command = Command::new(program);
+    command.envs(environment.iter().cloned());
     command.args(arguments).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()

@@ -7,9 +7,12 @@ use jiff::tz::TimeZone;
 use redrive::{
     budgets::{Answer, Ask, Asking, Budgets, Lease, Matched, RefusalKind, Wait, Way, shared::Id},
     clock::Clock,
-    config::{Budget, EnginePlace, LocalShare, OnLoss, Selector, SharedEngine},
+    config::{
+        self, Budget, EnginePlace, Fairness, LocalShare, LogFormat, OnLoss, Selector, SharedEngine,
+    },
     limits::{Settings, Spent, Weights},
     proto::waiting::Reason,
+    telemetry::Telemetry,
 };
 use tokio::time::timeout;
 
@@ -40,7 +43,8 @@ fn at_a_time(name: &str, limit: u64) -> Settings {
     }
 }
 
-fn engine(url: String, on_loss: OnLoss) -> SharedEngine {
+/// A domain of its own on the server at `url`.
+pub fn engine(url: String, on_loss: OnLoss) -> SharedEngine {
     SharedEngine {
         place: EnginePlace::One(url),
         username: None,
@@ -131,6 +135,43 @@ fn a_limit_is_one_for_all_pods_and_what_one_gives_back_another_gets() {
         second.settle(Spent::default());
         let third = lease(&mut third).await;
         leaves(&third);
+    });
+}
+
+#[test]
+fn what_the_engine_answers_is_counted() {
+    with_each(async |server| {
+        let settings = config::Telemetry {
+            traces_otlp: None,
+            prometheus: true,
+            log_format: LogFormat::Json,
+            log_level: "info".into(),
+        };
+        let telemetry = Telemetry::new(&settings, []).unwrap();
+        let engine = engine(server.url(), OnLoss::Closed);
+        let budgets = [budget(at_a_time("a", 1), true)];
+        let (one, other) = (pod(&engine, &budgets), pod(&engine, &budgets));
+        one.measure(&telemetry);
+        let lease = granted(&one, &[0]).await;
+        drop(lease);
+        one.told().await;
+        let _held = granted(&other, &[0]).await;
+        waits(&mut ask(&one, &[0])).await;
+        let text = telemetry.render_metrics().unwrap();
+        let count = |series: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(series));
+            line.map_or(0, |count| count.trim().parse::<u64>().unwrap())
+        };
+        let calls = |outcome: &str| {
+            count(&format!(
+                "redrive_budget_engine_calls_total{{outcome=\"{outcome}\"}}"
+            ))
+        };
+        // Who waits asks again.
+        let [granted, denied] = [calls("granted"), calls("denied")];
+        assert!(granted == 1 && denied >= 1, "{text}");
+        let round_trips = count("redrive_budget_engine_round_trip_seconds_count");
+        assert_eq!(round_trips, granted + denied, "{text}");
     });
 }
 
@@ -275,5 +316,56 @@ fn a_provider_s_rest_is_one_for_all_pods_then_one_probes_then_all_go() {
         probe.answered();
         let _second = lease(&mut second).await;
         let _third = lease(&mut ask(&one, &[0])).await;
+    });
+}
+
+#[test]
+fn tenants_in_different_pods_are_served_by_weight() {
+    with_each(async |server| {
+        let engine = engine(server.url(), OnLoss::Closed);
+        let weights = [("gold".to_owned(), 3), ("free".to_owned(), 1)];
+        let fair = Budget {
+            fairness: Some(Fairness {
+                label: "tenant".into(),
+                weights: weights.into(),
+                default_weight: 1,
+            }),
+            ..budget(at_a_time("a", 1), true)
+        };
+        let budgets = [fair];
+        let ask = |pod: &Budgets, tenant: &str| {
+            let matched = Matched {
+                budgets: [0].into(),
+                flow: Some((0, tenant.into())),
+            };
+            let way = Way {
+                credential: 0,
+                matched: Arc::new(matched),
+            };
+            pod.ask(Ask {
+                ways: vec![way],
+                tokens: Weights::default(),
+                send_within: Duration::from_secs(5),
+            })
+        };
+        let (served, mut all) = tokio::sync::mpsc::channel(1);
+        let mut tasks = tokio::task::JoinSet::new();
+        for tenant in ["gold", "free"] {
+            let (pod, served) = (pod(&engine, &budgets), served.clone());
+            tasks.spawn(async move {
+                loop {
+                    let lease = lease(&mut ask(&pod, tenant)).await;
+                    leaves(&lease);
+                    drop(lease);
+                    served.send(tenant).await.unwrap();
+                }
+            });
+        }
+        let mut gold = 0;
+        for _ in 0..80 {
+            let tenant = timeout(LIMIT, all.recv()).await.unwrap().unwrap();
+            gold += u32::from(tenant == "gold");
+        }
+        assert!((52..=68).contains(&gold), "{gold} of 80");
     });
 }

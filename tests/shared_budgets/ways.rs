@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive::budgets::shared::*;
+use redrive::{budgets::shared::*, config::EnginePlace};
 
 use crate::{
     domain::*,
@@ -28,7 +28,7 @@ fn a_cluster_keeps_a_domain_in_one_slot() {
         }
         run(async {
             let options = Options {
-                cluster: true,
+                place: EnginePlace::Cluster(vec![server.url()]),
                 ..options(&server)
             };
             let mut domain = Domain::new(&server, options, &[requests(1, 60)]).await;
@@ -77,7 +77,7 @@ fn tls_with_an_authority_of_ones_own() {
         let server = Server::start_with(kind, &more.concat());
         run(async {
             let trusting = Options {
-                urls: vec![format!("rediss://localhost:{port}")],
+                place: EnginePlace::One(format!("rediss://localhost:{port}")),
                 authority: Some(cert.pem().into_bytes()),
                 ..options(&server)
             };

@@ -17,6 +17,12 @@ VALUES = [
     *sorted(pathlib.Path("examples").glob("*.values.yaml")),
 ]
 MOUNTED_SECRETS = "/etc/redrive/secrets"
+# What the values files refer to. The certificate is read, and trusted by nobody.
+SECRETS = {
+    "openai": "a key that opens nothing",
+    "redis-password": "a password of nobody",
+    "redis-ca.crt": "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n",
+}
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess:
@@ -171,13 +177,29 @@ class Chart(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertIn(why, self.refused("--set-literal", f"redrive.config={text}"))
 
+    def test_no_more_pods_send_their_shares_than_there_are_shares(self):
+        shared = "examples/shared-budgets.values.yaml"
+        render("--values", shared, "--set", "replicas=3")
+        refusal = self.refused("--values", shared, "--set", "replicas=4")
+        self.assertIn("max_pods (6) must be at least twice replicas (8)", refusal)
+        for engine, refused in [
+            ("redis: {on_loss: local_share}", True),
+            ("redis: {on_loss: closed, local_share: {max_pods: 1}}", False),
+            ("redis: ", False),
+        ]:
+            with self.subTest(engine=engine):
+                text = ["--set-literal", f"redrive.config=engines: {{{engine}}}"]
+                result = helm(*text, "--set", "replicas=6")
+                self.assertEqual(result.returncode != 0, refused, result.stderr)
+
     def test_an_unknown_value_is_refused(self):
         self.assertIn("drainGrace", self.refused("--set", "redrive.drainGrace=5"))
 
     @unittest.skipUnless(REDRIVE.exists(), "needs the release build")
     def test_the_rendered_configuration_passes_the_check(self):
         with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "openai").write_text("a key that opens nothing")
+            for name, secret in SECRETS.items():
+                pathlib.Path(folder, name).write_text(secret)
             for values in VALUES:
                 objects = render("--values", str(values))
                 text = objects["ConfigMap"]["data"]["redrive.yaml"]

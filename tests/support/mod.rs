@@ -11,6 +11,7 @@ pub mod bench;
 pub mod chat;
 pub mod check;
 pub mod messages;
+pub mod process;
 pub mod provider;
 pub mod raw;
 pub mod responses;

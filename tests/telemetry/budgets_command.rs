@@ -38,6 +38,10 @@ async fn printed(address: impl std::fmt::Display, more: &str) -> Result<String, 
 
 /// What is printed of a sidecar that answers so.
 async fn printed_of(status: &Value) -> String {
+    printed_of_answer("200 OK", status).await.unwrap()
+}
+
+async fn printed_of_answer(code: &'static str, status: &Value) -> Result<String, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let body = status.to_string();
@@ -47,11 +51,11 @@ async fn printed_of(status: &Value) -> String {
         let length = stream.read(&mut request).await.unwrap();
         assert!(request[..length].starts_with(b"GET /status HTTP/1.1\r\n"));
         let length = body.len();
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+        let answer = format!("HTTP/1.1 {code}\r\ncontent-length: {length}\r\n\r\n{body}");
         stream.write_all(answer.as_bytes()).await.unwrap();
         stream.shutdown().await.unwrap();
     });
-    printed(address, "").await.unwrap()
+    printed(address, "").await
 }
 
 /// A status with these budgets, and this engine of shared ones.
@@ -161,6 +165,14 @@ async fn what_is_learnt_is_old_or_disagrees_is_told() {
       warning: pods have different limits; the stricter of both counts
       warning: maxmemory-policy is `allkeys-lru`
     ");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_success_is_none() {
+    let status = status(&json!([]), None);
+    let line = printed_of_answer("503 Service Unavailable", &status).await;
+    let line = line.unwrap_err();
+    assert!(line.contains("answers 503 Service Unavailable"), "{line}");
 }
 
 #[tokio::test]

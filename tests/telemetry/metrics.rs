@@ -5,7 +5,9 @@ use std::time::Duration;
 use http::Uri;
 use redrive::{
     proto::{Executed, Mode, StoppedBy, VerdictClass as Class},
-    telemetry::{Attempt, BudgetReading, Guard, LimitReading, Telemetry},
+    telemetry::{
+        Attempt, BudgetReading, EngineAnswer, EngineReading, Guard, LimitReading, Telemetry,
+    },
 };
 
 use crate::support::*;
@@ -227,6 +229,11 @@ fn budgets_are_read_at_a_scrape_and_their_answers_are_counted() {
                 used: 7,
                 most: 500,
             }],
+            fleet: vec![LimitReading {
+                limit: "requests/1m".into(),
+                used: 490,
+                most: 500,
+            }],
             waiting: 3,
             resting: true,
             granted: 1,
@@ -247,6 +254,7 @@ fn budgets_are_read_at_a_scrape_and_their_answers_are_counted() {
             r#"redrive_budget_decisions_total{budget="main",decision="granted"} 1"#,
             r#"redrive_budget_decisions_total{budget="main",decision="refused"} 0"#,
             r#"redrive_budget_decisions_total{budget="main",decision="waited"} 1"#,
+            r#"redrive_budget_fleet_used{budget="main",limit="requests/1m"} 490"#,
             r#"redrive_budget_limit{budget="main",limit="requests/1m"} 500"#,
             r#"redrive_budget_overruns_total{budget="main"} 2"#,
             r#"redrive_budget_resting{budget="main"} 1"#,
@@ -254,6 +262,44 @@ fn budgets_are_read_at_a_scrape_and_their_answers_are_counted() {
             r#"redrive_budget_wait_seconds_sum{budget="main"} 0.3"#,
             r#"redrive_budget_wait_seconds_count{budget="main"} 1"#,
             r#"redrive_budget_waiting{budget="main"} 3"#,
+        ]
+    );
+}
+
+#[test]
+fn the_engine_is_read_at_a_scrape_and_its_answers_are_counted() {
+    let (telemetry, _) = telemetry();
+    let told = || -> Vec<String> {
+        let lines = lines(&telemetry, "redrive_budget_engine_").into_iter();
+        lines.filter(|line| !line.contains("_bucket")).collect()
+    };
+    assert!(told().is_empty(), "without an engine there are no series");
+    telemetry.observe_engine(|| {
+        Some(EngineReading {
+            up: false,
+            strict: true,
+            lost: 2,
+            cut: 5,
+            untold: 7,
+        })
+    });
+    telemetry.engine_asked(EngineAnswer::Granted, Duration::from_millis(2));
+    telemetry.engine_asked(EngineAnswer::Denied, Duration::from_millis(1));
+    telemetry.engine_asked(EngineAnswer::Lost, Duration::from_millis(100));
+    assert_eq!(
+        told(),
+        [
+            r#"redrive_budget_engine_calls_total{outcome="denied"} 1"#,
+            r#"redrive_budget_engine_calls_total{outcome="granted"} 1"#,
+            r#"redrive_budget_engine_calls_total{outcome="learning"} 0"#,
+            r#"redrive_budget_engine_calls_total{outcome="lost"} 1"#,
+            "redrive_budget_engine_cut_total 5",
+            "redrive_budget_engine_lost_total 2",
+            "redrive_budget_engine_round_trip_seconds_sum 0.003",
+            "redrive_budget_engine_round_trip_seconds_count 2",
+            "redrive_budget_engine_strict 1",
+            "redrive_budget_engine_untold 7",
+            "redrive_budget_engine_up 0",
         ]
     );
 }

@@ -40,6 +40,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- fail (printf "redrive.config: listen.%s must stay at %s in a pod" $key $address) -}}
 {{- end -}}
 {{- end -}}
+{{- $engine := dig "engines" "redis" dict $config | default dict -}}
+{{- if eq "local_share" (dig "on_loss" "closed" $engine) -}}
+{{- $pods := mul 2 .Values.replicas | int -}}
+{{- $most := dig "local_share" "max_pods" 10 $engine | int -}}
+{{- if lt $most $pods -}}
+{{- fail (printf "redrive.config: engines.redis.local_share.max_pods (%d) must be at least twice replicas (%d): pods still drain while their successors run, and each sends its share" $most $pods) -}}
+{{- end -}}
+{{- end -}}
 {{ trimSuffix "\n" .Values.redrive.config }}
 drain: {grace: {{ int .Values.redrive.drainGraceSeconds }}s}
 {{- end -}}

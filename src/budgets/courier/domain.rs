@@ -7,10 +7,10 @@ use jiff::tz::TimeZone;
 use crate::{
     budgets::{
         FleetStatus, LimitStatus,
-        shared::{Answer, BadOptions, BudgetStatus, Options, Status, Today},
+        shared::{Answer, BudgetStatus, Options, Status, Today, Turn},
         words,
     },
-    config::{self, EnginePlace, OnLoss},
+    config::{self, OnLoss},
     limits::{BudgetId, Limit, Settings},
 };
 
@@ -68,6 +68,13 @@ impl Domain {
         places.flatten().collect()
     }
 
+    /// Whose turn it has to be, as the engine's client knows it; of a budget that is not shared it is nobody's.
+    pub(super) fn turn<'a>(&self, turn: Option<Turn<'a>>) -> Option<Turn<'a>> {
+        let turn = turn?;
+        let budget = self.inward(&[turn.budget]).first().copied()?;
+        Some(Turn { budget, ..turn })
+    }
+
     /// The name outside of a budget.
     pub(super) fn outward(&self, budget: BudgetId) -> BudgetId {
         self.budgets.get(budget).map_or(budget, |one| one.id)
@@ -110,6 +117,10 @@ impl Domain {
             Answer::Never { budget, limit } => Answer::Never {
                 budget: self.outward(budget),
                 limit,
+            },
+            Answer::Turn { budget, wait } => Answer::Turn {
+                budget: self.outward(budget),
+                wait,
             },
             Answer::Learning { budget, wait } => Answer::Learning {
                 budget: self.outward(budget),
@@ -166,16 +177,10 @@ fn settings(engine: &config::SharedEngine, budget: &config::Budget) -> Settings 
 }
 
 /// How the engine is spoken with.
-pub(super) fn options(engine: &config::SharedEngine) -> Result<Options, BadOptions> {
+pub(super) fn options(engine: &config::SharedEngine) -> Options {
     let defaults = Options::new("");
-    let (urls, cluster) = match &engine.place {
-        EnginePlace::One(url) => (vec![url.clone()], false),
-        EnginePlace::Cluster(urls) => (urls.clone(), true),
-        EnginePlace::Sentinel { .. } => return Err(BadOptions::ManyUrls),
-    };
-    Ok(Options {
-        urls,
-        cluster,
+    Options {
+        place: engine.place.clone(),
         username: engine.username.clone(),
         password: engine.password.clone(),
         authority: engine.authority.clone(),
@@ -183,14 +188,14 @@ pub(super) fn options(engine: &config::SharedEngine) -> Result<Options, BadOptio
         connect_timeout: defaults.connect_timeout.max(engine.timeout),
         pod: uuid::Uuid::now_v7().simple().to_string(),
         ..defaults
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        config::{LocalShare, SharedEngine},
+        config::{EnginePlace, LocalShare, SharedEngine},
         limits::{Account, DailyLimit, Measure, Refund, WindowLimit},
     };
 
@@ -340,8 +345,9 @@ mod tests {
 
     #[test]
     fn the_engine_is_spoken_with_as_configured() {
-        let options = options(&engine(OnLoss::Closed)).unwrap();
-        assert_eq!(options.urls, ["redis://127.0.0.1:6379"]);
+        let options = options(&engine(OnLoss::Closed));
+        let place = EnginePlace::One("redis://127.0.0.1:6379".into());
+        assert_eq!(options.place, place);
         assert_eq!(options.username.as_deref(), Some("user"));
         assert_eq!(options.timeout, Duration::from_secs(2));
         assert_eq!(options.connect_timeout, Duration::from_secs(2));

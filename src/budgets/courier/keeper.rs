@@ -2,7 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Inner, PATIENCE, standing::News, teller};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout_at},
+};
+
+use super::{
+    Inner, PATIENCE,
+    standing::{Change, Told},
+    teller,
+};
 use crate::{
     budgets::shared::{Linked, Lost, Server},
     config::OnLoss,
@@ -23,6 +32,7 @@ pub(super) async fn keep(inner: Arc<Inner>) {
         fence(&inner),
         renew(&inner),
         watch(&inner),
+        herald(&inner),
         teller::tell(&inner),
     );
 }
@@ -42,24 +52,31 @@ async fn renew(inner: &Inner) {
     loop {
         let begun = inner.now();
         let next = match inner.renew(patience).await {
-            Ok(()) => {
+            Ok(forgot) => {
                 pause = FIRST_PAUSE;
                 patience = inner.timeout * PATIENCE;
                 inner.is_up();
                 inner.refresh().await;
-                inner.next_renewal(begun)
+                if forgot {
+                    inner.renews_at(inner.now() + jittered(FIRST_PAUSE))
+                } else {
+                    inner.renews_after(begun)
+                }
             }
             Err(lost) => {
                 inner.is_lost(&lost);
                 patience = inner.timeout;
-                let next = inner.now() + jittered(pause);
+                let next = inner.renews_at(inner.now() + jittered(pause));
                 pause = (pause * 2).min(LAST_PAUSE);
                 next
             }
         };
         inner.let_go_of_outlived();
-        inner.state().renew_at = Some(next);
-        inner.sleep(Some(next), &inner.renewing).await;
+        let sooner = inner.sleep(Some(next), &inner.renewing).await;
+        if sooner && inner.standing().is_lost() {
+            // One that answers this and not that is not asked on and on, and not by all pods at once.
+            sleep(jittered(FIRST_PAUSE)).await;
+        }
     }
 }
 
@@ -74,32 +91,47 @@ async fn watch(inner: &Inner) {
                     inner.renewing.notify_one();
                 }
             }
-            Linked::Down(lost) => drop(inner.is_lost(&lost)),
+            Linked::Down(lost) => inner.is_lost(&lost),
         }
     }
 }
 
-impl Inner {
-    /// Until `until`, or until it is to be sooner.
-    async fn sleep(&self, until: Option<Duration>, sooner: &tokio::sync::Notify) {
-        let Some(until) = until else {
-            return sooner.notified().await;
-        };
-        tokio::select! {
-            () = sooner.notified() => {}
-            () = tokio::time::sleep_until(self.clock.instant(Time::from_origin(until))) => {}
+/// Tells the log and the budgets what has changed, in order: whoever notices it does not, since two who
+/// notice might overtake one another.
+async fn herald(inner: &Inner) {
+    let mut told = Told::default();
+    loop {
+        let changes = inner.standing().changes(&mut told);
+        for change in changes {
+            inner.tell_change(change);
         }
+        inner.news.notified().await;
+    }
+}
+
+impl Inner {
+    /// Until `until`, or until it is to be sooner; whether it was.
+    async fn sleep(&self, until: Option<Duration>, sooner: &Notify) -> bool {
+        let Some(until) = until else {
+            sooner.notified().await;
+            return true;
+        };
+        let until = self.clock.instant(Time::from_origin(until));
+        timeout_at(until, sooner.notified()).await.is_ok()
     }
 
-    /// Renews what is held. Whatever is late is cut first: should the process have been stopped, what the
-    /// engine hears now must not keep it.
-    async fn renew(&self, patience: Duration) -> Result<(), Lost> {
+    /// Renews what is held; whether the engine forgot it, and has to be asked again. Whatever is late is cut
+    /// first: should the process have been stopped, what the engine hears now must not keep it.
+    pub(super) async fn renew(&self, patience: Duration) -> Result<bool, Lost> {
         for batch in self.shared.batches() {
             self.cut_late();
             let begun = self.now();
             let renewed = self.shared.prolong(&batch, patience).await;
             self.cut_late();
             let renewed = renewed?;
+            if renewed.forgot {
+                return Ok(true);
+            }
             let cuts = {
                 let mut state = self.state();
                 state.book.prolonged(&renewed.prolonged, begun);
@@ -107,7 +139,7 @@ impl Inner {
             };
             cuts.tell();
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Cuts what is late; when the next will be.
@@ -123,11 +155,20 @@ impl Inner {
         next
     }
 
+    fn renews_at(&self, next: Duration) -> Duration {
+        self.state().renew_at = Some(next);
+        next
+    }
+
     /// When to renew next after a renewal that began then.
-    fn next_renewal(&self, begun: Duration) -> Duration {
+    fn renews_after(&self, begun: Duration) -> Duration {
         let next = begun + self.life / 3;
-        let first = self.state().book.renew_by();
-        first.map_or(next, |first| first.min(next).max(begun + self.life / 15))
+        // In one step: whoever leaves now sees when it would be renewed.
+        let mut state = self.state();
+        let first = state.book.renew_by();
+        let next = first.map_or(next, |first| first.min(next).max(begun + self.life / 15));
+        state.renew_at = Some(next);
+        next
     }
 
     fn let_go_of_outlived(&self) {
@@ -157,17 +198,16 @@ impl Inner {
     /// Leases were renewed.
     fn is_up(&self) {
         let disagrees = self.shared.disagrees();
-        let (news, other) = {
+        let (is_news, other) = {
             let mut standing = self.standing();
             let other = std::mem::replace(&mut standing.disagrees, disagrees) != disagrees;
             (standing.up(self.now()), other)
         };
-        let domain = &self.name;
-        if let Some(after) = news {
-            tracing::info!(domain, ?after, "the engine of shared budgets is there");
-            self.hooks.engine_up();
+        if is_news {
+            self.news.notify_one();
             self.telling.notify_one();
         }
+        let domain = &self.name;
         match (other, disagrees) {
             (false, _) => {}
             (true, true) => tracing::warn!(
@@ -178,23 +218,32 @@ impl Inner {
         }
     }
 
-    /// Something that was asked got no answer. Whether the engine was there before.
-    pub(super) fn is_lost(&self, why: &Lost) -> bool {
-        let news = self.standing().lost(self.now(), why);
-        if news == News::No {
-            return false;
+    /// Something that was asked got no answer.
+    pub(super) fn is_lost(&self, why: &Lost) {
+        let is_news = self.standing().lost(self.now(), why);
+        if is_news {
+            self.news.notify_one();
         }
+    }
+
+    fn tell_change(&self, change: Change) {
+        let domain = &self.name;
+        let why = match change {
+            Change::Up(after) => {
+                tracing::info!(domain, ?after, "the engine of shared budgets is there");
+                return self.hooks.engine_up();
+            }
+            Change::Lost(ref why) | Change::Refused(ref why) => why,
+        };
         let meaning = match self.on_loss {
             OnLoss::Closed => "closed: attempts wait",
             OnLoss::LocalShare => "local_share: this pod sends within its share",
             OnLoss::Open => "open: limits are NOT strict",
         };
-        let domain = &self.name;
         tracing::warn!(domain, %why, on_loss = meaning, "the engine of shared budgets is lost");
-        if news == News::Lost {
+        if matches!(change, Change::Lost(_)) {
             self.hooks.engine_lost(why);
         }
-        news == News::Lost
     }
 }
 

@@ -18,7 +18,7 @@
 //! - **Standing** (`standing`): the engine is lost once something that was asked got no answer, and is there
 //!   again once leases were renewed.
 //!
-//! The hooks are called without any lock of the courier's.
+//! The hooks are called by the courier's tasks, without any lock of its own.
 
 mod book;
 mod domain;
@@ -49,7 +49,7 @@ use self::{
 };
 use super::{
     EngineStatus, FleetStatus,
-    shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared},
+    shared::{Answer, Ask, BadOptions, Id, Lost, Options, Shared, Turn},
 };
 use crate::{
     clock::Clock,
@@ -102,6 +102,8 @@ struct Inner {
     fencing: Notify,
     /// Leases are to be renewed sooner.
     renewing: Notify,
+    /// The engine is lost, or is back.
+    news: Notify,
     /// Something was told.
     progress: Notify,
 }
@@ -128,7 +130,7 @@ impl Courier {
         budgets: &[config::Budget],
         hooks: Arc<dyn Hooks>,
     ) -> Result<Self, BadOptions> {
-        let options = domain::options(engine)?;
+        let options = domain::options(engine);
         Self::start_with(clock, engine, options, budgets, hooks)
     }
 
@@ -165,6 +167,7 @@ impl Courier {
             telling: Notify::new(),
             fencing: Notify::new(),
             renewing: Notify::new(),
+            news: Notify::new(),
             progress: Notify::new(),
         });
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&inner)));
@@ -186,6 +189,7 @@ impl Courier {
         budgets: &[BudgetId],
         tokens: Weights,
         send_within: Duration,
+        turn: Option<Turn<'_>>,
     ) -> Result<Answer, Lost> {
         let inner = &*self.inner;
         let inward = inner.domain.inward(budgets);
@@ -196,6 +200,7 @@ impl Courier {
             days: &days,
             tokens,
             send_within,
+            turn: inner.domain.turn(turn),
         };
         let asked = inner.now();
         let answer = inner.shared.acquire(ask, inner.timeout * PATIENCE).await;
@@ -214,9 +219,10 @@ impl Courier {
                 Ok(inner.domain.told(answer))
             }
             Err(lost) => {
-                if inner.is_lost(&lost) {
+                if !inner.standing().is_lost() {
                     inner.renewing.notify_one();
                 }
+                inner.is_lost(&lost);
                 Err(lost)
             }
         }

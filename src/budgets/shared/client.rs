@@ -11,22 +11,16 @@ use std::{
     time::Duration,
 };
 
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
-    IntoConnectionInfo, RedisError, RedisResult, TlsCertificates, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
-    cluster::{ClusterClient, ClusterClientBuilder},
-    cluster_async::ClusterConnection,
-};
-use secrecy::ExposeSecret;
+use redis::{ErrorKind, Value};
 use tokio::{
     sync::{Notify, watch},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use super::{
-    BadOptions, Inner, Lost, Options, Refused,
+    Inner, Lost, Refused,
     call::{Call, Script},
+    door::{Door, Wire},
     keys::Keys,
     ledger::Known,
     server::Server,
@@ -36,24 +30,6 @@ use super::{
 /// Pauses between connections that fail double from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
-
-/// How to get connections.
-pub(super) struct Door {
-    place: Place,
-    timeout: Duration,
-    connect_timeout: Duration,
-}
-
-enum Place {
-    One(Box<Client>),
-    Cluster(Box<ClusterClient>),
-}
-
-#[derive(Clone)]
-enum Wire {
-    One(MultiplexedConnection),
-    Cluster(ClusterConnection),
-}
 
 /// One connection.
 pub(super) struct Connection {
@@ -78,129 +54,18 @@ pub(super) struct Link {
     breaks: Notify,
 }
 
-impl Door {
-    pub(super) fn new(options: &Options) -> Result<Self, BadOptions> {
-        let refused = |error: RedisError| BadOptions::Url(error.to_string());
-        let infos = options.urls.iter().map(|url| info(url, options));
-        let infos = infos.collect::<RedisResult<Vec<_>>>().map_err(refused)?;
-        let first = infos.first().cloned().ok_or(BadOptions::NoUrl)?;
-        let tls = matches!(first.addr, ConnectionAddr::TcpTls { .. });
-        let certificates = options.authority.clone().filter(|_| tls);
-        let certificates = certificates.map(|authority| TlsCertificates {
-            client_tls: None,
-            root_cert: Some(authority),
-        });
-        let place = if options.cluster {
-            let builder = cluster(infos, options);
-            let builder = match certificates {
-                Some(certificates) => builder.certs(certificates),
-                None => builder,
-            };
-            builder.build().map(Box::new).map(Place::Cluster)
-        } else if infos.len() > 1 {
-            return Err(BadOptions::ManyUrls);
-        } else {
-            let client = match certificates {
-                Some(certificates) => Client::build_with_tls(first, certificates),
-                None => Client::open(first),
-            };
-            client.map(Box::new).map(Place::One)
-        };
-        Ok(Self {
-            place: place.map_err(refused)?,
-            timeout: options.timeout,
-            connect_timeout: options.connect_timeout,
-        })
+/// A new connection, with the script loaded.
+async fn open(door: &Door, number: u64, script: &str) -> Result<Connection, Lost> {
+    let (wire, server, digest) = door.open(script).await?;
+    if let Some(old) = server.too_old() {
+        return Err(Lost::Refused(Refused::Other(old)));
     }
-
-    /// A new connection, with the script loaded.
-    async fn open(&self, number: u64, script: &str) -> Result<Connection, Lost> {
-        let opening = async {
-            let mut wire = self.wire().await?;
-            let server = match &wire {
-                Wire::One(_) => Server::read(&wire.text(info_of("everything")).await?),
-                // Calls go to the node that has the domain: the script asks that one.
-                Wire::Cluster(_) => Server::unknown(),
-            };
-            let digest = wire.text(load(script)).await?;
-            Ok::<_, RedisError>((wire, server, digest))
-        };
-        let opened = timeout(self.connect_timeout, opening).await;
-        let (wire, server, digest) = opened
-            .map_err(|_| Lost::Timeout)?
-            .map_err(|error| Lost::from(&error))?;
-        if let Some(old) = server.too_old() {
-            return Err(Lost::Refused(Refused::Other(old)));
-        }
-        Ok(Connection {
-            number,
-            wire,
-            digest,
-            server,
-        })
-    }
-
-    async fn wire(&self) -> RedisResult<Wire> {
-        match &self.place {
-            Place::One(client) => {
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(self.connect_timeout)
-                    .set_response_timeout(self.timeout);
-                let made = client.get_multiplexed_async_connection_with_config(&config);
-                made.await.map(Wire::One)
-            }
-            Place::Cluster(client) => client.get_async_connection().await.map(Wire::Cluster),
-        }
-    }
-}
-
-fn info(url: &str, options: &Options) -> RedisResult<ConnectionInfo> {
-    let mut info = url.into_connection_info()?;
-    if let Some(username) = &options.username {
-        info.redis.username = Some(username.clone());
-    }
-    if let Some(password) = &options.password {
-        info.redis.password = Some(password.expose_secret().to_owned());
-    }
-    Ok(info)
-}
-
-fn cluster(infos: Vec<ConnectionInfo>, options: &Options) -> ClusterClientBuilder {
-    // Its own retries repeat a script whose answer was lost.
-    let builder = ClusterClientBuilder::new(infos)
-        .retries(0)
-        .connection_timeout(options.connect_timeout)
-        .response_timeout(options.timeout);
-    let builder = match &options.username {
-        Some(username) => builder.username(username.clone()),
-        None => builder,
-    };
-    match &options.password {
-        Some(password) => builder.password(password.expose_secret().to_owned()),
-        None => builder,
-    }
-}
-
-fn info_of(section: &str) -> Cmd {
-    redis::cmd("INFO").arg(section).to_owned()
-}
-
-fn load(script: &str) -> Cmd {
-    redis::cmd("SCRIPT").arg("LOAD").arg(script).to_owned()
-}
-
-impl Wire {
-    async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
-        let answer = match self {
-            Self::One(connection) => connection.req_packed_command(command).await?,
-            Self::Cluster(connection) => connection.req_packed_command(command).await?,
-        };
-        answer.extract_error()
-    }
-
-    async fn text(&mut self, command: Cmd) -> RedisResult<String> {
-        redis::from_owned_redis_value(self.send(&command).await?)
-    }
+    Ok(Connection {
+        number,
+        wire,
+        digest,
+        server,
+    })
 }
 
 impl Connection {
@@ -319,7 +184,7 @@ pub(super) async fn keep(inner: Arc<Inner>, door: Door) {
     let link = &inner.link;
     let mut pause = FIRST_PAUSE;
     for number in 1.. {
-        let opened = match door.open(number, &inner.options.script).await {
+        let opened = match open(&door, number, &inner.options.script).await {
             Ok(connection) => inner.greet(&connection).await.map(|()| connection),
             Err(lost) => Err(lost),
         };

@@ -6,6 +6,7 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("script/budget.lua"),
     include_str!("script/lease.lua"),
     include_str!("script/configured.lua"),
+    include_str!("script/flows.lua"),
     include_str!("script/verbs.lua"),
 );
 

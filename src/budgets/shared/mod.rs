@@ -17,11 +17,13 @@
 mod answer;
 mod call;
 mod client;
+mod door;
 mod error;
 mod greeting;
 mod keys;
 mod ledger;
 mod options;
+mod sentinel;
 mod server;
 mod today;
 mod told;
@@ -38,7 +40,8 @@ use tokio::{task::AbortHandle, time::timeout};
 use self::{
     answer::{Head, Reader},
     call::Call,
-    client::{Connection, Door, Link},
+    client::{Connection, Link},
+    door::Door,
     keys::Keys,
     ledger::Ledger,
     told::Told,
@@ -53,6 +56,7 @@ pub use self::{
 use super::engine::micros;
 use crate::{
     clock::Clock,
+    config::EnginePlace,
     limits::{Account, BudgetId, Limit, Settings, Weights},
 };
 
@@ -98,6 +102,21 @@ pub struct Ask<'a> {
     pub tokens: Weights,
     /// How long after now it leaves at the latest; not more than [`Options::longest_unsent`].
     pub send_within: Duration,
+    /// Whose turn it has to be.
+    pub turn: Option<Turn<'a>>,
+}
+
+/// Whom those who ask stand in line with: flows of a budget are served in turn, across pods.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// The budget that is shared fairly: one of those that are asked for.
+    pub budget: BudgetId,
+    /// The value of the label.
+    pub flow: &'a str,
+    /// Its share, from 1.
+    pub weight: u32,
+    /// Whether others of the flow wait behind it in this pod, and ask as soon as it is granted.
+    pub more: bool,
 }
 
 /// What the engine says to one who asks.
@@ -113,6 +132,13 @@ pub enum Answer {
         limit: Limit,
         /// For how long at least, if nothing is given back before; unknown where it depends on others' sends.
         wait: Option<Duration>,
+    },
+    /// It fits, and it is another flow's turn that waits for the same.
+    Turn {
+        /// The budget that is shared fairly.
+        budget: BudgetId,
+        /// When to ask again at the latest: it may be its turn before.
+        wait: Duration,
     },
     /// It never fits.
     Never {
@@ -156,6 +182,8 @@ pub struct Renewed {
     pub prolonged: Vec<Id>,
     /// Are over, and held no longer.
     pub over: Vec<Id>,
+    /// The engine forgot what it knew, and is told again: to be asked again then.
+    pub forgot: bool,
 }
 
 /// What a domain's budgets are like.
@@ -304,11 +332,17 @@ impl Inner {
                 Ok(answer) => return Ok(answer),
                 Err(lost) => lost,
             };
-            if !lost.may_pass() || self.now().saturating_add(PAUSE) >= ends {
+            if !self.may_pass(&lost) || self.now().saturating_add(PAUSE) >= ends {
                 return Err(lost);
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Whether the same may be asked again at once. Sentinels may name another server the next time.
+    fn may_pass(&self, lost: &Lost) -> bool {
+        let fails_over = matches!(self.options.place, EnginePlace::Sentinel { .. });
+        lost.may_pass() || fails_over && *lost == Lost::Refused(Refused::ReadOnly)
     }
 
     async fn ask_once(&self, call: &Call, within: Duration) -> Result<(Head, Reader), Lost> {

@@ -5,14 +5,13 @@ use std::{sync::Arc, time::Duration};
 use secrecy::SecretString;
 
 use super::keys::SCRIPT;
+use crate::config::EnginePlace;
 
 /// Where the engine is, and how it is spoken with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `redis://host:port` or `rediss://` (TLS); several nodes of a cluster.
-    pub urls: Vec<String>,
-    /// Whether they are nodes of a cluster.
-    pub cluster: bool,
+    /// One server, nodes of a cluster, or Sentinels: `redis://host:port` or `rediss://` (TLS).
+    pub place: EnginePlace,
     /// The user, where it is not in the URL.
     pub username: Option<String>,
     /// The password, where it is not in the URL.
@@ -40,8 +39,7 @@ impl Options {
     /// live for 15 s and are sent within 10 s.
     pub fn new(url: &str) -> Self {
         Self {
-            urls: vec![url.to_owned()],
-            cluster: false,
+            place: EnginePlace::One(url.to_owned()),
             username: None,
             password: None,
             authority: None,
@@ -70,9 +68,6 @@ pub enum BadOptions {
     /// No URL at all.
     #[error("no URL of an engine")]
     NoUrl,
-    /// Several URLs, and no cluster.
-    #[error("several URLs of an engine that is no cluster")]
-    ManyUrls,
     /// A URL that is none, or TLS that cannot be.
     #[error("{0}")]
     Url(String),

@@ -14,6 +14,8 @@ pub struct Server {
     pub run: String,
     /// What it does when its memory is full.
     pub maxmemory_policy: String,
+    /// Whether it does not say that it is a replica.
+    pub is_primary: bool,
 }
 
 impl Server {
@@ -23,6 +25,7 @@ impl Server {
             version: String::new(),
             run: "-".into(),
             maxmemory_policy: String::new(),
+            is_primary: true,
         }
     }
 
@@ -46,6 +49,7 @@ impl Server {
             version,
             run: if is_id { run } else { "-".into() },
             maxmemory_policy: field("maxmemory_policy"),
+            is_primary: field("role") != "slave",
         }
     }
 
@@ -83,6 +87,8 @@ mod tests {
         let server = Server::read(VALKEY);
         assert_eq!((&*server.name, &*server.version), ("valkey", "9.1.2"));
         assert_eq!(server.run, "00ff");
+        assert!(server.is_primary);
+        assert!(!Server::read("role:slave\r\n").is_primary);
         assert!(server.warnings()[0].contains("noeviction"));
         assert_eq!(server.too_old(), None);
     }

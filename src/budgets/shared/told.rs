@@ -107,6 +107,11 @@ pub(super) fn counted(weights: Weights) -> [u64; 2] {
     [weights.input_tokens, weights.output_tokens].map(|tokens| tokens.min(MOST_TOKENS))
 }
 
+/// How the script knows a flow: labels are long, and nobody else's business.
+pub(super) fn flow(label: &str) -> String {
+    format!("{:016x}", fnv(label.as_bytes()))
+}
+
 /// FNV-1a: the same in every build, which the standard library's hashes do not promise.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Answer, Ask, BATCH, Batch, BudgetStatus, Heard, Id, Inner, Lost, Renewed, Shared, Status,
-    Today,
+    Today, Turn,
     answer::{Code, Head, Reader},
     call::Call,
     ledger::Held,
     micros,
-    told::counted,
+    told::{counted, flow},
 };
 use crate::limits::{BudgetId, Weights};
 
@@ -48,10 +48,11 @@ impl Shared {
         let [input, output] = counted(ask.tokens);
         let call = Call::new("acquire").say(ask.lease).say(&options.pod);
         let call = call.say(input).say(output).say(micros(send_within));
-        let call = self.inner.say_budgets(call, ask.budgets, ask.days);
         let known = self.inner.told.budgets.len();
         let asked = ask.budgets.iter().copied();
         let asked: Vec<_> = asked.filter(|budget| *budget < known).collect();
+        let call = say_turn(call, &asked, ask.turn);
+        let call = self.inner.say_budgets(call, ask.budgets, ask.days);
         let mut doubt = Doubt {
             inner: Arc::clone(&self.inner),
             id: Some(ask.lease),
@@ -180,10 +181,11 @@ impl Shared {
         }
         let (head, mut reader) = self.inner.ask(&call, patience).await?;
         let mut ledger = self.inner.ledger();
-        if head.epoch != ledger.epoch {
-            return Err(Lost::NotReady("it forgot, and is told again".into()));
-        }
         let mut renewed = Renewed::default();
+        if head.epoch != ledger.epoch {
+            renewed.forgot = true;
+            return Ok(renewed);
+        }
         while !reader.is_over() {
             let index = reader.index(batch.len())?;
             renewed.over.extend(batch.get(index).map(|(id, _)| *id));
@@ -209,7 +211,11 @@ impl Shared {
     pub async fn renew(&self, patience: Duration) -> Result<Vec<Id>, Lost> {
         let mut over = Vec::new();
         for batch in self.batches() {
-            over.append(&mut self.prolong(&batch, patience).await?.over);
+            let mut renewed = self.prolong(&batch, patience).await?;
+            if renewed.forgot {
+                return Err(Lost::NotReady("it forgot, and is told again".into()));
+            }
+            over.append(&mut renewed.over);
         }
         Ok(over)
     }
@@ -300,6 +306,17 @@ impl Shared {
     }
 }
 
+fn say_turn(call: Call, asked: &[BudgetId], turn: Option<Turn<'_>>) -> Call {
+    let place = |turn: Turn<'_>| asked.iter().position(|budget| *budget == turn.budget);
+    match turn.and_then(|turn| Some((place(turn)?, turn))) {
+        Some((place, turn)) => {
+            let call = call.say(place).say(flow(turn.flow));
+            call.say(turn.weight.max(1)).say(u8::from(turn.more))
+        }
+        None => call.say(-1).say("-").say(1).say(0),
+    }
+}
+
 fn heard(head: &Head) -> Result<Heard, Lost> {
     match head.code {
         Code::Ok => Ok(Heard::Done),
@@ -334,6 +351,11 @@ fn read_answer(head: &Head, mut reader: Reader, asked: &[BudgetId]) -> Result<An
         Code::Never => {
             let (budget, limit) = reader.limit(asked)?;
             Ok(Answer::Never { budget, limit })
+        }
+        Code::Turn => {
+            let budget = reader.budget(asked)?;
+            let wait = Duration::from_micros(reader.number()?);
+            Ok(Answer::Turn { budget, wait })
         }
         Code::Learning => {
             let budget = reader.budget(asked)?;

@@ -108,9 +108,6 @@ impl<P: Pace> Desk<P> {
         let Some(key) = self.queue.front(way.budgets, line, ticket) else {
             return false;
         };
-        if self.is_tried(way.budgets) {
-            return false;
-        }
         way.budgets.iter().all(|budget| {
             let Some(holder) = self.holder(*budget) else {
                 return true;

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use outlook::{Obstacle, Outlook};
 pub use shared::{OnLoss, Said};
-pub use types::{Asked, Choice, Counts, Event, Pace, Refused};
+pub use types::{Asked, Choice, Counts, Event, Pace, Refused, Stands};
 
 use self::shared::{Afar, Trial};
 use super::{

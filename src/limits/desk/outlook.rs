@@ -159,15 +159,19 @@ impl<P: Pace> Desk<P> {
         if told == Told::IfOther && waiter.told.stands_for(&outlook) {
             return;
         }
+        let mut review = None;
         if outlook.is_asked() {
             if !waiter.told.is_asked() {
                 outlook = waiter.told;
+                // What was told of the engine is over, however long it was to last.
+                let soon = now.saturating_add(WORTH_TELLING);
+                review = outlook.obstacle.is_engine().then_some(soon);
             } else if waiter.review <= now {
                 // One question is short. If it is still asked, it is for others.
                 outlook.obstacle = Obstacle::Turn;
             }
         }
-        let review = outlook.review(now);
+        let review = review.unwrap_or_else(|| outlook.review(now));
         self.reviews.remove(&(waiter.review, ticket));
         self.reviews.insert((review, ticket));
         waiter.review = review;

@@ -41,8 +41,7 @@ impl<P: Pace> Desk<P> {
         let mut released = false;
         let mut round = self.queue.round();
         while let Some((set, key)) = round.next(&self.queue) {
-            let held = set.iter().any(|budget| self.holder(*budget).is_some());
-            if held || self.is_tried(&set) {
+            if set.iter().any(|budget| self.holder(*budget).is_some()) {
                 continue;
             }
             if *left == 0 {

@@ -9,7 +9,7 @@
 //!
 //! When the engine is lost, [`OnLoss`] says what becomes of those who would ask it.
 
-use super::{Desk, Event, Obstacle, Pace, Refused, outlook::Told, serve::Shut};
+use super::{Desk, Event, Obstacle, Pace, Refused, Stands, outlook::Told, serve::Shut};
 use crate::limits::{
     BudgetId, Denied, LeaseId, Limit, Micros, Settings, Weights, fairness::Ticket,
 };
@@ -19,6 +19,9 @@ const ASKED_AGAIN: Micros = 1_000_000;
 
 /// The same where it could name none, as it depends on others' sends.
 const ASKED_AGAIN_SOON: Micros = 100_000;
+
+/// No sooner, whatever it says.
+const ASKED_AGAIN_AT_ONCE: Micros = 1_000;
 
 /// How many may come while the engine is asked, whatever room there is: only its answer tells whether they wait.
 pub(super) const AT_ONCE: usize = 256;
@@ -49,6 +52,13 @@ pub enum Said {
         /// Until when, if nothing is given back before; unknown where it depends on others' sends.
         until: Option<Micros>,
     },
+    /// It fits, and it is the turn of others who wait elsewhere.
+    Turn {
+        /// The budget that is shared fairly.
+        budget: BudgetId,
+        /// When to ask again.
+        again: Micros,
+    },
     /// It never fits.
     Never {
         /// The budget that is too small.
@@ -63,12 +73,15 @@ pub enum Said {
 /// What there is of a shared budget beside its own limits.
 #[derive(Debug)]
 pub(super) struct Afar {
-    /// The part of its limits that the engine never hands out, where there is one.
-    share: Option<BudgetId>,
+    /// The part of its limits that the engine never hands out, where there is one, and from when it may be
+    /// used: whoever had this share before, until this process began, may have used it in the same window.
+    share: Option<(BudgetId, Micros)>,
     /// Who tries.
     trial: Option<Ticket>,
     /// What the engine said last, and when it is asked again.
     shut: Option<(Obstacle, Option<Micros>, Micros)>,
+    /// The last that was heard was of the engine itself, not of the budget.
+    was_away: bool,
 }
 
 /// One who tries.
@@ -88,7 +101,7 @@ pub(super) enum Taken {
 
 impl<P: Pace> Desk<P> {
     /// `shared` budgets are the engine's, each with the part of its limits that is this process's own while
-    /// the engine is lost, where there is one.
+    /// the engine is lost, where there is one. Time begins with the process.
     #[must_use]
     pub fn with_engine(
         mut self,
@@ -97,12 +110,17 @@ impl<P: Pace> Desk<P> {
     ) -> Self {
         self.on_loss = on_loss;
         for (id, share) in shared {
-            let share = share.map(|settings| self.limits.add(settings));
+            let share = share.map(|settings| {
+                let windows = settings.windows.iter().map(|window| window.window);
+                let longest = windows.max().map_or(0, |longest| longest + settings.margin);
+                (self.limits.add(settings), longest)
+            });
             if let Some(counter) = self.counters.get_mut(id) {
                 counter.afar = Some(Afar {
                     share,
                     trial: None,
                     shut: None,
+                    was_away: false,
                 });
             }
         }
@@ -116,6 +134,7 @@ impl<P: Pace> Desk<P> {
             return false;
         };
         self.trial_is_over(ticket);
+        self.hears_of(ticket, said);
         match said {
             Said::Granted => self.trial_succeeds(now, ticket, trial),
             Said::Denied {
@@ -125,6 +144,14 @@ impl<P: Pace> Desk<P> {
             } => {
                 self.limits.undo(now, trial.lease);
                 self.shut_afar(now, budget, obstacle, until);
+                self.denied_afar(now, ticket);
+            }
+            Said::Turn { budget, again } => {
+                self.limits.undo(now, trial.lease);
+                let again = again.clamp(now + ASKED_AGAIN_AT_ONCE, now + ASKED_AGAIN);
+                if let Some(afar) = self.afar_mut(budget) {
+                    afar.shut = Some((Obstacle::Turn, None, again));
+                }
                 self.denied_afar(now, ticket);
             }
             Said::Never { budget, limit } => {
@@ -151,6 +178,8 @@ impl<P: Pace> Desk<P> {
         if !self.lost {
             self.lost = true;
             self.retell = Some(0);
+            let afar = self.counters.iter_mut().filter_map(|c| c.afar.as_mut());
+            afar.for_each(|afar| afar.was_away = true);
             self.serve(now);
         }
     }
@@ -178,7 +207,7 @@ impl<P: Pace> Desk<P> {
         let mut concerns = false;
         for &budget in budgets {
             if let Some(afar) = self.afar_mut(budget)
-                && let Some((Obstacle::Limit(_), ..)) = afar.shut
+                && let Some((Obstacle::Limit(_) | Obstacle::Turn, ..)) = afar.shut
             {
                 afar.shut = None;
                 concerns = true;
@@ -192,7 +221,7 @@ impl<P: Pace> Desk<P> {
     /// How much of the process's own share of a shared budget is used, limit by limit.
     pub fn share_used(&mut self, now: Micros, budget: BudgetId) -> Vec<(Limit, u64)> {
         let share = self.afar(budget).and_then(|afar| afar.share);
-        share.map_or_else(Vec::new, |share| {
+        share.map_or_else(Vec::new, |(share, _)| {
             let day = self.day(budget);
             self.limits.used(share, now, day)
         })
@@ -222,7 +251,10 @@ impl<P: Pace> Desk<P> {
         if self.lost {
             return match (self.on_loss, afar.share) {
                 (OnLoss::Open, _) => None,
-                (OnLoss::LocalShare, Some(share)) => {
+                (OnLoss::LocalShare, Some((_, from))) if now < from => {
+                    shut(Obstacle::EngineLearns, Some(from))
+                }
+                (OnLoss::LocalShare, Some((share, _))) => {
                     let day = [self.day(budget)];
                     match self.limits.check(now, &[share], &day, weights) {
                         Ok(()) => None,
@@ -264,7 +296,7 @@ impl<P: Pace> Desk<P> {
         let afar = set.iter().filter_map(|budget| self.afar(*budget));
         if self.lost {
             if self.on_loss == OnLoss::LocalShare {
-                all.extend(afar.filter_map(|afar| afar.share));
+                all.extend(afar.filter_map(|afar| Some(afar.share?.0)));
             }
             return (all, false);
         }
@@ -282,6 +314,13 @@ impl<P: Pace> Desk<P> {
             return;
         };
         let (weights, send_within) = (waiter.weights, waiter.send_within);
+        let (line, more) = self.queue.line_of(&place);
+        let stands = Stands {
+            domain: line.domain,
+            flow: line.flow.into(),
+            weight: line.weight,
+            more,
+        };
         for &budget in place.set.iter() {
             if let Some(afar) = self.afar_mut(budget) {
                 afar.trial = Some(ticket);
@@ -290,6 +329,7 @@ impl<P: Pace> Desk<P> {
         self.events.push_back(Event::Try {
             ticket,
             budgets: place.set,
+            stands,
             weights,
             send_within,
         });
@@ -307,6 +347,24 @@ impl<P: Pace> Desk<P> {
                 && afar.trial == Some(ticket)
             {
                 afar.trial = None;
+            }
+        }
+    }
+
+    /// Once the engine speaks of budgets again, and no longer of itself, all learn what they wait for: they
+    /// were told of the engine, and for how long that was to last.
+    fn hears_of(&mut self, ticket: Ticket, said: Said) {
+        let is_away = match said {
+            Said::Denied { obstacle, .. } => obstacle.is_engine(),
+            Said::Lost => true,
+            Said::Granted | Said::Turn { .. } | Said::Never { .. } => false,
+        };
+        for budget in self.shared_of(ticket) {
+            if let Some(afar) = self.afar_mut(budget) {
+                let was_away = std::mem::replace(&mut afar.was_away, is_away);
+                if was_away && !is_away {
+                    self.retell = Some(0);
+                }
             }
         }
     }
@@ -343,7 +401,7 @@ impl<P: Pace> Desk<P> {
         until: Option<Micros>,
     ) {
         let again = match until {
-            Some(until) => until.clamp(now + 1_000, now.saturating_add(ASKED_AGAIN)),
+            Some(until) => until.clamp(now + ASKED_AGAIN_AT_ONCE, now + ASKED_AGAIN),
             None => now.saturating_add(ASKED_AGAIN_SOON),
         };
         if let Some(afar) = self.afar_mut(budget) {

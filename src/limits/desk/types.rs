@@ -85,6 +85,19 @@ pub enum Refused {
     },
 }
 
+/// Where one who tries stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// The budget that is shared fairly.
+    pub domain: BudgetId,
+    /// The value of the label.
+    pub flow: Box<str>,
+    /// Its share, from 1.
+    pub weight: u32,
+    /// Whether others of its flow wait behind it.
+    pub more: bool,
+}
+
 /// What happened to somebody who waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -110,6 +123,8 @@ pub enum Event {
         ticket: Ticket,
         /// Of what; not all of them need be shared.
         budgets: Arc<[BudgetId]>,
+        /// Whom it stands in line with.
+        stands: Stands,
         /// How much.
         weights: Weights,
         /// How long after its grant it may be sent.

@@ -265,17 +265,22 @@ impl Queue {
 
     /// [`Queue::charge`] for the flow of a place.
     pub(super) fn charge_place(&mut self, place: &Place) {
+        let (line, _) = self.line_of(place);
+        self.charge(line, place.cost);
+    }
+
+    /// Whom a place stands in line with, and whether others wait behind it there.
+    pub(super) fn line_of<'a>(&self, place: &'a Place) -> (Line<'a>, bool) {
         let flow = self.domains.get(&place.domain);
         let flow = flow.and_then(|domain| domain.flows.get(&place.flow));
-        let Some(weight) = flow.map(|flow| flow.weight) else {
-            return;
-        };
         let line = Line {
             domain: place.domain,
             flow: &place.flow,
-            weight,
+            weight: flow.map_or(1, |flow| flow.weight),
         };
-        self.charge(line, place.cost);
+        let lane = self.sets.get(&place.set);
+        let lane = lane.and_then(|set| set.lanes.get(&place.flow));
+        (line, lane.is_some_and(|lane| lane.queue.len() > 1))
     }
 
     /// How many flows something is kept of.

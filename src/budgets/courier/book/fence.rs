@@ -113,7 +113,8 @@ impl Book {
     }
 
     fn renewal(&self, record: &Record) -> Option<Duration> {
-        (record.runs() && !record.is_over).then(|| record.sure + self.life * 2 / 3)
+        let lasts = self.fence.unwrap_or(self.life);
+        (record.runs() && !record.is_over).then(|| record.sure + lasts * 3 / 4)
     }
 
     fn due(&self, record: &Record) -> Option<Duration> {

@@ -300,12 +300,12 @@ fn leases_that_run_are_renewed_in_time_for_another_try() {
     assert_eq!(book.renew_by(), None);
     out(&mut book, 4);
     book.prolonged(&[id(1)], 5 * SECOND);
-    assert_eq!(book.renew_by(), Some(10 * SECOND));
+    assert_eq!(book.renew_by(), Some(FENCE * 3 / 4));
     // Those that are over have nothing to be renewed.
     book.end(SECOND, id(0), End::Release);
     book.over(&[id(2)]).tell();
     book.stayed(id(3));
-    assert_eq!(book.renew_by(), Some(15 * SECOND));
+    assert_eq!(book.renew_by(), Some(5 * SECOND + FENCE * 3 / 4));
     assert_eq!(book.renew_at(id(1)), book.renew_by());
 }
 

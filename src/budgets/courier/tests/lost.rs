@@ -10,19 +10,17 @@ use crate::limits::Limit;
 fn a_loss_and_its_end_are_noticed_and_told() {
     with_each(async |mut server| {
         let pod = Pod::start(&server);
-        until("it is there", || pod.is_up()).await;
-        assert_eq!(pod.heard.up.load(Ordering::SeqCst), 1);
+        until("it is there", || pod.heard.up.load(Ordering::SeqCst) == 1).await;
         server.kill();
-        // Nobody asks: the connection tells.
+        // Nobody asks: the next renewal tells.
         let took = until("it is lost", || !pod.is_up()).await;
         assert!(took < 2 * SECOND, "{took:?}");
         let status = pod.courier.status();
         let why = status.lost.unwrap_or_default();
         assert!(why.starts_with("no connection to the engine"), "{why}");
-        assert_eq!(pod.heard.lost.lock().unwrap().len(), 1);
+        until("it is told", || pod.heard.lost.lock().unwrap().len() == 1).await;
         server.start_again();
-        until("it is back", || pod.is_up()).await;
-        assert_eq!(pod.heard.up.load(Ordering::SeqCst), 2);
+        until("it is back", || pod.heard.up.load(Ordering::SeqCst) == 2).await;
         let status = pod.courier.status();
         assert_eq!((status.losses, status.lost), (1, None));
     });
@@ -37,12 +35,33 @@ fn one_who_asks_in_vain_notices_it_first() {
         signal(&server, "-STOP");
         let answer = pod
             .courier
-            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND, None);
         assert!(answer.await.is_err());
         assert!(!pod.is_up());
-        assert_eq!(pod.heard.lost.lock().unwrap().len(), 1);
+        until("it is told", || !pod.heard.lost.lock().unwrap().is_empty()).await;
         signal(&server, "-CONT");
         until("it is back", || pod.is_up()).await;
+    });
+}
+
+#[test]
+fn one_that_refuses_is_lost_as_well_and_says_what_to_do() {
+    with_each(async |server| {
+        let (pod, idle) = (Pod::start(&server), Pod::start(&server));
+        until("it is there", || pod.is_up() && idle.is_up()).await;
+        let mut beside = server.beside();
+        beside.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+        let answer = pod
+            .courier
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND, None);
+        assert!(answer.await.is_err());
+        let why = pod.courier.status().lost.unwrap_or_default();
+        assert!(why.contains("raise `maxmemory`"), "{why}");
+        until("the next renewal tells", || !idle.is_up()).await;
+        // The connection stands: only another renewal can tell.
+        beside.run::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+        until("it is back", || pod.is_up() && idle.is_up()).await;
+        assert_eq!(pod.courier.status().losses, 1);
     });
 }
 
@@ -58,9 +77,30 @@ fn an_engine_that_is_not_there_yet_is_lost_until_it_is() {
             until("it is lost", || !pod.heard.lost.lock().unwrap().is_empty()).await;
             assert_eq!(pod.heard.up.load(Ordering::SeqCst), 0);
             server.start_again();
-            until("it is there", || pod.is_up()).await;
+            until("it is there", || pod.heard.up.load(Ordering::SeqCst) == 1).await;
             assert_eq!(pod.courier.status().losses, 1);
         });
+    });
+}
+
+#[test]
+fn an_engine_that_forgot_is_not_lost_and_is_told_again() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        let id = pod.sent(&[AT_A_TIME]).await;
+        let mut watch = pod.courier.cut(id);
+        pod.told().await;
+        until("it is there", || pod.is_up()).await;
+        server.beside().run::<()>(&["FLUSHALL"]);
+        // Longer than an unrenewed lease lives.
+        tokio::time::sleep(LIFE + SECOND).await;
+        assert!(!is_cut(&mut watch));
+        assert_eq!(pod.running().await, 1);
+        let status = pod.courier.status();
+        assert_eq!((status.lost, status.losses), (None, 0));
+        pod.courier.settle(id, NOTHING);
+        pod.told().await;
+        assert_eq!(pod.running().await, 0);
     });
 }
 
@@ -89,7 +129,7 @@ fn what_happened_meanwhile_is_told_when_it_is_back() {
         assert_eq!((status.account.sent, status.account.returned), (1, 1));
         let asked = other
             .courier
-            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND);
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND, None);
         let answer = asked.await.unwrap();
         let Answer::Denied {
             limit: Limit::Cooldown,

@@ -143,8 +143,8 @@ impl Pod {
     fn with(engine: &SharedEngine, budgets: &[config::Budget]) -> Self {
         let options = Options {
             life: LIFE,
-            longest_unsent: SECOND,
-            ..domain::options(engine).unwrap()
+            longest_unsent: SECOND * 3 / 2,
+            ..domain::options(engine)
         };
         let heard = Arc::new(Heard::default());
         let hooks: Arc<dyn Hooks> = Arc::<Heard>::clone(&heard);
@@ -160,7 +160,7 @@ impl Pod {
         let begun = Instant::now();
         loop {
             let id = Id::random();
-            let answer = self.courier.acquire(id, budgets, tokens(100), SECOND);
+            let answer = self.courier.acquire(id, budgets, tokens(100), LONG, None);
             match answer.await {
                 Ok(Answer::Granted) => return id,
                 answer => assert!(begun.elapsed() < LONG, "{answer:?}"),

@@ -10,7 +10,8 @@ fn what_happens_to_leases_is_told() {
         let both = [0, AT_A_TIME, WINDOWS];
         let settled = pod.sent(&both).await;
         let released = pod.sent(&both).await;
-        let stayed = pod.sent(&both).await;
+        // Not of the window: it is too short to take back what left.
+        let stayed = pod.sent(&[0, AT_A_TIME]).await;
         let unsent = pod.granted(&both).await;
         pod.courier.stayed(stayed);
         pod.told().await;
@@ -32,8 +33,11 @@ fn what_happens_to_leases_is_told() {
         let status = pod.status().await;
         assert_eq!(status.account, account(2, 2));
         assert_eq!(status.budgets[0].running, 0);
-        let freed = pod.heard.freed.lock().unwrap().clone();
-        assert_eq!(freed, vec![vec![AT_A_TIME, WINDOWS]; 4]);
+        let mut freed = pod.heard.freed.lock().unwrap().clone();
+        freed.sort();
+        let mut expected = vec![vec![AT_A_TIME, WINDOWS]; 4];
+        expected[0] = vec![AT_A_TIME];
+        assert_eq!(freed, expected);
         assert_eq!(pod.courier.inner.shared.held(), 0);
     });
 }
@@ -116,7 +120,7 @@ fn what_a_provider_says_reaches_all_pods() {
         pod.told().await;
         let ask = async |budget| {
             let (id, asked) = (Id::random(), [budget]);
-            let answer = other.courier.acquire(id, &asked, NOTHING, SECOND);
+            let answer = other.courier.acquire(id, &asked, NOTHING, SECOND, None);
             match answer.await.unwrap() {
                 Answer::Denied {
                     budget,

@@ -23,6 +23,7 @@
 --       revisions the configurations in use: revision and when it was last told, for one or two
 --       c:<revision>  that configuration, a budget a line
 --       b:<budget>    the state of a budget, see `load` and `line_of`
+--       t:<budget>    whose turn it is, see `flows_of` and `put_flows`
 --   2 {redrive:<domain>}:log     HASH  epoch; <budget>:<number> -> at, send, input tokens, output tokens
 --   3 {redrive:<domain>}:leases  HASH  epoch; <lease> -> see `lease_of` and `put_lease`
 --   4 {redrive:<domain>}:due     ZSET  <lease> by the time it ends, or is forgotten after it was over;

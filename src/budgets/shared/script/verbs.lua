@@ -29,13 +29,15 @@ end
 expire()
 
 if verb == 'acquire' then
-    -- lease, pod, input tokens, output tokens, how long it may take to its send, budgets.
+    -- lease, pod, input tokens, output tokens, how long it may take to its send; in which of the budgets it
+    -- asks for its turn (-1: none), of which flow, of which weight, and whether more wait; budgets.
     -- granted: how long it may still take to its send, state.
     -- denied: budget (counted from 0), what of it, measure, limit, window, for how long (-1: unknown).
-    -- never: budget, what of it, measure, limit, window. learning: budget, for how long.
+    -- never: budget, what of it, measure, limit, window. learning, turn: budget, for how long.
     local id, pod = text(), text()
     local counts = { 1, number(), number() }
     local send_within = number()
+    local shared, flow, weight, more = number(), text(), number(), number()
     local known = lease_of(id)
     if known then
         return answer('granted', { known.send_by - now, known.state })
@@ -65,10 +67,22 @@ if verb == 'acquire' then
             denied.budget = i - 1
         end
     end
+    local line = shared >= 0 and lines_up(all, shared, flow, weight, counts)
     if denied then
         local wait = denied.to < 0 and -1 or denied.to - now
         local what = denied.what
+        if line then
+            waits(line, all[denied.budget + 1].name, wait)
+        end
         return answer('denied', { denied.budget, what[1], what[2], what[3], what[4], wait })
+    end
+    local back = line and held_back(line)
+    if back then
+        waits(line, line.name, back)
+        return answer('turn', { shared, back })
+    end
+    if line then
+        is_served(line, more == 1)
     end
     local send_by = now + send_within
     local lease = { id = id, state = UNSENT, told = 0, counts = counts, send_by = send_by,

@@ -1,4 +1,4 @@
-//! `redrive serve` as a process of its own.
+//! `redrive serve` as a process of its own, in real time.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use tokio::{
 };
 use tonic::transport::{Channel, Endpoint};
 
-use crate::support::{Ended, StartExt, generate, rpc, start};
+use super::{Ended, StartExt, generate, rpc, start};
 
 /// How long anything may take that is not bounded below it.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,6 +32,7 @@ pub struct Sidecar {
     child: Child,
     pub grpc: SocketAddr,
     pub public: SocketAddr,
+    pub admin: SocketAddr,
     directory: TempDir,
 }
 
@@ -56,6 +57,24 @@ impl Sidecar {
 
     /// With keys of `listen` beside its addresses, and the `rest` of the file.
     pub async fn configured(listen: &str, rest: &str, descriptors: u32) -> Sidecar {
+        // Another may take a port before it does: then the next ones are tried.
+        for _ in 0..5 {
+            let mut sidecar = Self::spawn(listen, rest, descriptors).await;
+            let until = Instant::now() + PATIENCE;
+            while !sidecar.has_exited() {
+                if sidecar.is_ready().await && !sidecar.has_exited() {
+                    return sidecar;
+                }
+                assert!(Instant::now() < until, "it does not come up");
+                time::sleep(Duration::from_millis(20)).await;
+            }
+            let log = sidecar.log();
+            assert!(log.contains("in use"), "it does not start: {log}");
+        }
+        panic!("no ports are free");
+    }
+
+    async fn spawn(listen: &str, rest: &str, descriptors: u32) -> Sidecar {
         let [grpc, public, admin] = free_addresses().await;
         let directory = TempDir::new().unwrap();
         let config = directory.path().join("redrive.yaml");
@@ -74,43 +93,42 @@ impl Sidecar {
             .stderr(Stdio::from(log))
             .spawn()
             .unwrap();
-        let sidecar = Sidecar {
+        Sidecar {
             child,
             grpc,
             public,
+            admin,
             directory,
-        };
-        let until = Instant::now() + PATIENCE;
-        while !sidecar.is_ready().await {
-            assert!(Instant::now() < until, "it does not come up");
-            time::sleep(Duration::from_millis(20)).await;
         }
-        sidecar
     }
 
     /// What a probe of the kubelet sees within its second.
     pub async fn is_ready(&self) -> bool {
-        let probe = self.ask("/readyz");
+        let probe = ask(self.public, "/readyz");
         matches!(
             time::timeout(Duration::from_secs(1), probe).await,
             Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 200")
         )
     }
 
-    /// What the public listener answers.
-    async fn ask(&self, path: &str) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(self.public).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+    /// The text of its metrics.
+    pub async fn metrics(&self) -> String {
+        let answer = time::timeout(PATIENCE, ask(self.public, "/metrics")).await;
+        answer.expect("no metrics").expect("no metrics")
+    }
+
+    /// What the admin listener answers to `GET /status`.
+    pub async fn status(&self) -> serde_json::Value {
+        let answer = time::timeout(PATIENCE, ask(self.admin, "/status")).await;
+        let answer = answer.expect("no status").expect("no status");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        serde_json::from_str(body).unwrap()
     }
 
     /// All that is alive in it, by the names of its metrics.
     pub async fn gauges(&self) -> BTreeMap<String, i64> {
-        let answer = time::timeout(PATIENCE, self.ask("/metrics")).await;
-        let text = answer.expect("no metrics").expect("no metrics");
+        let text = self.metrics().await;
         let alive = text.lines().filter_map(|line| {
             let (name, value) = line.rsplit_once(' ')?;
             let name = name.split('{').next()?;
@@ -179,6 +197,12 @@ impl Sidecar {
         assert!(status.unwrap().success());
     }
 
+    /// Gone at once, without a word to anybody.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub fn has_exited(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
@@ -195,6 +219,16 @@ impl Sidecar {
             time::sleep(Duration::from_millis(10)).await;
         }
     }
+}
+
+/// What a listener answers.
+async fn ask(listener: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(listener).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 /// Addresses that were free a moment ago.
