@@ -49,7 +49,7 @@ impl<'a> Snapshot<'a> {
                 Piece::Native => append(&mut snapshot.visible_text, OBJECT),
                 Piece::Call { name, arguments } => {
                     let is_cut = finish_reason == FinishReason::Length && pieces.peek().is_none();
-                    snapshot.add_call(name, fault(name, arguments, is_cut, tools));
+                    snapshot.add_call(name, tools.fault(name, arguments, is_cut));
                 }
             }
         }
@@ -68,23 +68,26 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// What is wrong with a call, if anything is.
-fn fault(name: &str, arguments: &str, is_cut: bool, tools: &Tools) -> Option<Fault> {
-    if name.is_empty() {
-        return Some(Fault::Unnamed);
+impl Tools {
+    /// What is wrong with a call, if anything is. With `is_cut` the answer may have ended before its
+    /// arguments began.
+    pub fn fault(&self, name: &str, arguments: &str, is_cut: bool) -> Option<Fault> {
+        if name.is_empty() {
+            return Some(Fault::Unnamed);
+        }
+        if !self.has(name) {
+            return Some(Fault::UnknownTool);
+        }
+        if arguments.is_empty() && is_cut {
+            return Some(Fault::InvalidArguments);
+        }
+        if Schema::default().validate(arguments).is_err() {
+            return Some(Fault::InvalidArguments);
+        }
+        let schema = self.schemas.get(name);
+        let fits = schema.is_none_or(|schema| schema.validate(arguments).is_ok());
+        (!fits).then_some(Fault::SchemaMismatch)
     }
-    if !tools.has(name) {
-        return Some(Fault::UnknownTool);
-    }
-    if arguments.is_empty() && is_cut {
-        return Some(Fault::InvalidArguments);
-    }
-    if Schema::default().validate(arguments).is_err() {
-        return Some(Fault::InvalidArguments);
-    }
-    let schema = tools.schemas.get(name);
-    let fits = schema.is_none_or(|schema| schema.validate(arguments).is_ok());
-    (!fits).then_some(Fault::SchemaMismatch)
 }
 
 /// One text, which most answers are, is not copied.

@@ -71,6 +71,12 @@ impl Turn {
         Judgement::Retry(reason)
     }
 
+    /// What becomes of an attempt that was rejected for `reason` where nothing is left to try it again with,
+    /// whatever the reason for that.
+    pub fn give_up(reason: Reason, snapshot: &Snapshot<'_>) -> Judgement {
+        at_the_end(reason, snapshot)
+    }
+
     /// How many attempts were judged.
     pub fn judged(&self) -> u32 {
         self.judged

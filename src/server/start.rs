@@ -97,8 +97,9 @@ pub fn prepare(
     let params = recovery::Params {
         id: circumstances.id,
         targets: targets.into(),
-        skipped,
+        skipped: skipped.into(),
         policy: tightened.policy,
+        gate: None,
         fallback: tightened.fallback,
         delivery,
         detach_grace,

@@ -50,6 +50,7 @@ const ROOMS: &[Room] = &[
         name: "recovery",
         pure: true,
         knows: &[
+            "gate",
             "limits::Spent",
             "proto",
             "protocol::BlockKind",
@@ -75,7 +76,7 @@ const ROOMS: &[Room] = &[
         name: "config",
         pure: false,
         knows: &[
-            "limits", "proto", "protocol", "recovery", "upstream", "verdict",
+            "gate", "limits", "proto", "protocol", "recovery", "upstream", "verdict",
         ],
     },
     Room {
@@ -117,6 +118,7 @@ const ROOMS: &[Room] = &[
         pure: false,
         knows: &[
             "budgets",
+            "gate",
             "limits",
             "clock",
             "config",
