@@ -58,7 +58,7 @@ fn params() -> Params {
     Params {
         id: "g1".into(),
         targets: [target].into(),
-        skipped: Vec::new(),
+        skipped: Box::default(),
         policy: Policy {
             max_attempts: 11,
             deadline: Duration::from_secs(600),
@@ -75,6 +75,7 @@ fn params() -> Params {
                 open: Duration::from_secs(30),
             },
         },
+        gate: None,
         fallback: true,
         delivery: Delivery::Preview,
         detach_grace: Duration::ZERO,

@@ -34,6 +34,7 @@
 //! | [`proto`] | | the contract, generated from `proto/redrive/v1/` |
 //! | [`protocol`] | pure | requests of provider protocols, and their streams as events |
 //! | [`verdict`] | pure | from evidence to the reason why an attempt failed |
+//! | [`gate`] | pure | whether a completed attempt is good enough to commit |
 //! | [`recovery`] | pure | one generation as a state machine; what generations share |
 //! | [`limits`] | pure | strict limits: what a budget allows, and when |
 //! | [`clock`] | IO | the one clock |
@@ -57,6 +58,7 @@ pub mod budgets;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod gate;
 pub mod limits;
 pub mod proto;
 pub mod protocol;

@@ -26,6 +26,8 @@ mod deliveries;
 mod effects;
 #[path = "recovery/engines.rs"]
 mod engines;
+#[path = "recovery/gating.rs"]
+mod gating;
 #[path = "recovery/ledger.rs"]
 mod ledger;
 #[path = "recovery/message.rs"]

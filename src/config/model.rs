@@ -1,6 +1,7 @@
 //! The configuration, resolved: every name looked up, every default filled in, every secret read.
 
 mod engine;
+mod gate;
 
 use std::{
     collections::BTreeMap, fmt, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration,
@@ -10,7 +11,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::tz::TimeZone;
 use secrecy::SecretString;
 
-pub use self::engine::{EnginePlace, LocalShare, OnLoss, SharedEngine};
+pub use self::{
+    engine::{EnginePlace, LocalShare, OnLoss, SharedEngine},
+    gate::{Gate, GateRules},
+};
 use crate::{
     limits::Settings,
     protocol::{Dialect, Protocol, Terminal},
@@ -146,6 +150,8 @@ pub struct Route {
     pub models: Vec<String>,
     /// How failures are recovered.
     pub policy: Policy,
+    /// Whether a completed attempt is good enough to commit.
+    pub gate: Gate,
     /// The largest message, in bytes.
     pub max_message_bytes: usize,
     /// Tokens of output that are reserved of budgets where the request states no bound.

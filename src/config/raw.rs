@@ -21,7 +21,7 @@ pub(super) use self::{
     engine::{Engines, Redis, Sentinel},
     listen::{Admission, Listen},
     provider::{Continue, Credential, Http2, Protocol, Provider, Proxy, Resume, Terminal},
-    route::{Preset, Profile, Recovery, Replay, Route, Target, Timers},
+    route::{Gate, Preset, Profile, Recovery, Replay, Route, Target, Timers},
     secret::Secret,
     selector::{LABEL, Selector},
 };

@@ -44,6 +44,13 @@ pub trait Adapter: Send + Sync {
         None
     }
 
+    /// `body`, which was written by [`Adapter::request`], with `hint` for the model at its end. Every other
+    /// byte stays as it was. `None` where the body has no place for it.
+    fn hinted(&self, body: &Bytes, hint: &str) -> Option<Bytes> {
+        let (_, _) = (body, hint);
+        None
+    }
+
     /// The hosts of those vendors that speak the protocol themselves; `*` stands for an account or a
     /// region. Providers there have the hosted profile unless another is set.
     fn vendor_hosts(&self) -> &'static [&'static str] {

@@ -8,6 +8,7 @@ pub mod adapter;
 pub mod anthropic_messages;
 mod dialect;
 mod event;
+mod hint;
 mod json;
 mod native;
 pub mod openai_chat;

@@ -314,22 +314,29 @@ impl Generation {
         self.attempt_failed(now, failure, commons);
     }
 
-    /// The evidence is complete: the attempt becomes the message, unless its tool calls are malformed.
+    /// The evidence is complete: the attempt becomes the message, unless the gate rejects it or its tool
+    /// calls are malformed.
     fn accept(&mut self, now: Time, commons: &impl Access) {
         if !self.judge(now, commons) {
             return;
         }
-        let State::Running(attempt) = &mut self.state else {
+        let Some(finish) = self.running().and_then(|attempt| attempt.finish.clone()) else {
             return;
         };
-        let Some(finish) = attempt.finish.clone() else {
+        let Some(left_out) = self.pass_gate(now, &finish, commons) else {
             return;
         };
-        let (usage, output_bytes) = (attempt.usage, attempt.output_bytes);
-        let mut closing = match commit::close(self.transcript.blocks(), &finish) {
+        let mut closing = match commit::close(self.transcript.blocks(), &finish, &left_out) {
             Ok(closing) => closing,
             Err(failure) => return self.attempt_failed(now, failure, commons),
         };
+        if left_out.text {
+            self.void_text();
+        }
+        let State::Running(attempt) = &mut self.state else {
+            return;
+        };
+        let (usage, output_bytes) = (attempt.usage, attempt.output_bytes);
         closing.last.model = std::mem::take(&mut attempt.model);
         closing.last.provider_request_id = std::mem::take(&mut attempt.request_id);
         if let Some(entry) = self.ledger.current() {
@@ -438,6 +445,8 @@ impl Generation {
                 commons.fail(now, &name, probe, &circuit);
             }
             Origin::Provider => commons.succeed(&name),
+            // The provider did its part.
+            _ if failure.class == Class::GateRejected => commons.succeed(&name),
             _ => commons.release(&name, probe),
         });
     }

@@ -38,12 +38,25 @@ pub struct PartCursor {
     part: u32,
 }
 
+/// What of an accepted attempt the gate leaves out of the message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// The blocks of broken calls beside which others are accepted; they are withheld.
+    pub calls: Vec<usize>,
+    /// All text.
+    pub text: bool,
+}
+
 /// Decides what of the accepted attempt is final.
 ///
 /// Arguments are parsed strictly and never repaired. A response that was cut by the token limit gives
 /// its incomplete calls as withheld, and a call that is its last block and has no arguments yet; a
-/// filtered one all its calls; any other malformed call fails the attempt.
-pub(super) fn close(blocks: &[Block], finish: &Finish) -> Result<Closing, Failure> {
+/// filtered one all its calls; any other malformed call fails the attempt, unless it is `left_out`.
+pub(super) fn close(
+    blocks: &[Block],
+    finish: &Finish,
+    left_out: &LeftOut,
+) -> Result<Closing, Failure> {
     use FinishReason::{ContentFilter, Length, Refusal, Stop, ToolCalls};
     let mut withheld = Vec::new();
     let mut withheld_calls = Vec::new();
@@ -56,18 +69,22 @@ pub(super) fn close(blocks: &[Block], finish: &Finish) -> Result<Closing, Failur
                     "a block of the provider's own is larger than 3 MiB",
                 ));
             }
+            if left_out.text && block.kind == Kind::Text {
+                withheld.push(index);
+            }
             continue;
         };
         // A limit may have cut the newest call before its arguments began: no proof that it has none.
         let cut_short = finish.reason == Length && block.text.is_empty() && index == newest;
-        let whole = is_whole(name, &block.text) && !cut_short;
+        let broken = left_out.calls.contains(&index);
+        let whole = is_whole(name, &block.text) && !cut_short && !broken;
         let refused = matches!(finish.reason, ContentFilter | Refusal);
         if whole && !refused {
             if block.text.len() + name.len() + id.len() > UNSPLIT_BYTES {
                 return Err(too_large("a tool call is larger than 3 MiB"));
             }
             callable += 1;
-        } else if refused || finish.reason == Length {
+        } else if refused || broken || finish.reason == Length {
             withheld.push(index);
             withheld_calls.push(ToolCall {
                 id: id.clone(),
@@ -94,8 +111,11 @@ pub(super) fn close(blocks: &[Block], finish: &Finish) -> Result<Closing, Failur
     if blocks.is_empty() {
         flags.push(Flag::Empty.into());
     }
-    if !withheld.is_empty() {
+    if !withheld_calls.is_empty() {
         flags.push(Flag::ToolCallsWithheld.into());
+    }
+    if left_out.text {
+        flags.push(Flag::ContentSuppressed.into());
     }
     if finish.reason == FinishReason::Pause {
         flags.push(Flag::ContinuationRequired.into());

@@ -65,6 +65,7 @@ impl Generation {
         let mode = match &follow_up {
             Some((mode, _)) => *mode,
             None if first => Mode::First,
+            None if self.hint().is_some() => Mode::GateRetry,
             None => Mode::Restart,
         };
         let waited = self.take_waited(now);
@@ -130,6 +131,7 @@ impl Generation {
             attempt: self.attempts,
             target: index,
             credential: (target.credentials > 0).then_some(credential),
+            hint: self.hint().cloned(),
             follow_up: follow_up.map(|(_, follow_up)| follow_up),
         });
     }

@@ -114,6 +114,9 @@ pub enum Command {
         target: usize,
         /// Index into the provider's credentials, if it has any.
         credential: Option<usize>,
+        /// Stands at the end of a copy of the original request, if it is there: the gate has rejected an
+        /// answer.
+        hint: Option<Hint>,
         /// Not the original request, but what goes on where another attempt ended.
         follow_up: Option<Box<FollowUp>>,
     },
@@ -144,9 +147,14 @@ pub enum Command {
 pub enum Takes {
     /// What the original request is estimated to.
     Whole,
-    /// The same, and the text that is to be continued on top of the prompt.
-    Continuation {
+    /// The same, and the hint on top of the prompt.
+    Hinted {
         /// Its length in bytes.
+        hint: usize,
+    },
+    /// The same, and the text that is to be continued on top of the prompt, with the hint if there is one.
+    Continuation {
+        /// Their length in bytes.
         partial: usize,
     },
     /// Nothing: the tokens of a stored response were taken by the attempt that made it.
@@ -163,6 +171,30 @@ pub struct Wait {
     pub denied: Option<Denied>,
     /// How long it lasts, from now; unknown where it depends on others.
     pub expected: Option<Duration>,
+}
+
+/// What the model is told of the last answer that the gate rejected. In a cheap copy: a replay sends the
+/// same.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hint(Arc<str>);
+
+impl Hint {
+    /// A hint of this text.
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Hint {
+    /// Not the text: it repeats what the model wrote.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hint({} bytes)", self.0.len())
+    }
 }
 
 /// A request for the rest of an answer.

@@ -8,6 +8,7 @@ use super::{
     commons::Access,
     delivery::Client,
     event::{Command, Event, Observation},
+    gate::Gate,
     ledger::{self, Ledger},
     policy::{Itinerary, Target},
     same_place::SamePlace,
@@ -33,9 +34,11 @@ pub struct Params {
     /// The route's targets in order; at least one.
     pub targets: Arc<[Target]>,
     /// Targets of the route that cannot take the request, for the ledger.
-    pub skipped: Vec<SkippedTarget>,
+    pub skipped: Box<[SkippedTarget]>,
     /// The route's policy, tightened by the client's options.
     pub policy: Policy,
+    /// The turn gate; none if it is off, as by default.
+    pub gate: Option<Box<Gate>>,
     /// Whether targets other than the first may be used.
     pub fallback: bool,
     /// What the first RPC wants to see.

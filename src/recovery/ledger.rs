@@ -97,9 +97,9 @@ pub struct Ledger {
 
 impl Ledger {
     /// An empty account, of a request that the `skipped` targets cannot take.
-    pub fn new(skipped: Vec<SkippedTarget>) -> Self {
+    pub fn new(skipped: Box<[SkippedTarget]>) -> Self {
         Self {
-            skipped: skipped.into(),
+            skipped,
             ..Self::default()
         }
     }
@@ -242,7 +242,7 @@ pub fn verdict(failure: &Failure, attempt: u32, target: &str) -> proto::Verdict 
         message: failure.message.clone(),
         attempt,
         target: target.to_owned(),
-        gate_reason: String::new(),
+        gate_reason: failure.gate_reason.to_owned(),
         budget: failure
             .denied
             .as_ref()

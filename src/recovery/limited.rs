@@ -68,12 +68,17 @@ impl Generation {
 
     fn takes(&self, target: usize) -> Takes {
         let sequel = self.sequel.as_ref().filter(|s| s.target == target);
-        match sequel {
-            None => Takes::Whole,
-            Some(sequel) if sequel.mode == Mode::Resume => Takes::Nothing,
-            Some(_) => Takes::Continuation {
-                partial: self.transcript.text_only().map_or(0, |text| text.len()),
-            },
+        let hint = self.hint().map(|hint| hint.as_str().len());
+        match (sequel, hint) {
+            (None, None) => Takes::Whole,
+            (None, Some(hint)) => Takes::Hinted { hint },
+            (Some(sequel), _) if sequel.mode == Mode::Resume => Takes::Nothing,
+            (Some(_), hint) => {
+                let text = self.transcript.text_only().map_or(0, |text| text.len());
+                Takes::Continuation {
+                    partial: text + hint.unwrap_or_default(),
+                }
+            }
         }
     }
 

@@ -37,6 +37,7 @@ mod delivery;
 mod dispatch;
 mod end;
 pub mod event;
+mod gate;
 mod generation;
 mod ledger;
 mod limited;
@@ -57,7 +58,8 @@ mod transcript;
 
 pub use client::Next;
 pub use commons::{Access, Commons};
-pub use event::{Command, Event, FollowUp, Observation, Takes, Upstream, Wait};
+pub use event::{Command, Event, FollowUp, Hint, Observation, Takes, Upstream, Wait};
+pub use gate::Gate;
 pub use generation::{Generation, Params};
 pub use ledger::{duration, verdict};
 pub use policy::Target;

@@ -164,7 +164,12 @@ impl Generation {
     }
 
     /// A wait that does not fit the deadline fails at once.
-    fn check_fit(&self, now: Time, failure: &Failure, pick: Pick) -> Result<(), StoppedBy> {
+    pub(super) fn check_fit(
+        &self,
+        now: Time,
+        failure: &Failure,
+        pick: Pick,
+    ) -> Result<(), StoppedBy> {
         let Pick::Later { target, hold, .. } = pick else {
             return Ok(());
         };
@@ -199,7 +204,7 @@ impl Generation {
     }
 
     /// Tells what is void, before any wait, and goes on.
-    fn replay(
+    pub(super) fn replay(
         &mut self,
         now: Time,
         failure: &Failure,

@@ -208,6 +208,11 @@ impl Itinerary {
         }
     }
 
+    /// The current target gave a whole answer: what it failed at before is no run of tries any more.
+    pub fn answered(&mut self) {
+        self.visit = 0;
+    }
+
     /// Where a generation starts.
     pub fn first(&self, now: Time, commons: &mut Commons) -> Pick {
         self.pick(now, self.cycle_from(self.current), commons)

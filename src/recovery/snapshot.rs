@@ -62,24 +62,25 @@ impl Generation {
         };
         self.transcript.replace(index, text);
         if shown {
-            self.tell_block_reset(index as u32);
+            let failure = Failure::new(
+                Class::Corrupt,
+                Origin::Provider,
+                Stage::Stream,
+                "the provider's final snapshot of a block differs from what it had streamed",
+            );
+            self.tell_block_reset(index as u32, &failure);
         }
     }
 
-    fn tell_block_reset(&mut self, block: u32) {
+    /// What was shown of a block is void, because of `failure`.
+    pub(super) fn tell_block_reset(&mut self, block: u32, failure: &Failure) {
         let voided = match &mut self.client {
             Some(client) => client.void_block(block),
             None => return,
         };
-        let failure = Failure::new(
-            Class::Corrupt,
-            Origin::Provider,
-            Stage::Stream,
-            "the provider's final snapshot of a block differs from what it had streamed",
-        );
         let target = self.itinerary.current();
         let target = target.map(|target| target.name.to_string());
-        let verdict = ledger::verdict(&failure, self.attempts, &target.unwrap_or_default());
+        let verdict = ledger::verdict(failure, self.attempts, &target.unwrap_or_default());
         for attempt in voided {
             self.tell(Frame::PreviewReset(PreviewReset {
                 attempt,

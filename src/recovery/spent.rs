@@ -5,7 +5,7 @@
 //! | it never left | the lease goes back whole, and nothing is settled | |
 //! | it read a stored response on | took none | took none |
 //! | the provider refused it: an HTTP error 4xx | none | none |
-//! | it was accepted, with a usage | counted | counted |
+//! | it was completed, with a usage: accepted, or rejected by the turn gate | counted | counted |
 //! | anything else | counted, if a usage came; else as reserved | the most of what was counted and one token per byte that came; as reserved if nothing came, or if the response is stored and may be read on |
 //!
 //! A token is never less than a byte, so bytes bound the tokens of what was seen, and of the whole answer as
@@ -17,14 +17,14 @@
 use crate::{
     limits::Spent,
     proto::{Mode, Usage},
-    verdict::{Failure, Stage},
+    verdict::{Class, Failure, Stage},
 };
 
 /// What is known of an attempt that may have left, and is over.
 pub(super) struct Evidence<'a> {
     /// How it went on from what came before.
     pub mode: Mode,
-    /// Why it failed; none if it was accepted.
+    /// Why it failed, or was rejected; none if it was accepted.
     pub failure: Option<&'a Failure>,
     /// The last usage that the provider gave.
     pub usage: Option<Usage>,
@@ -56,7 +56,8 @@ pub(super) fn spent(evidence: &Evidence<'_>) -> Spent {
     let known = |count: u64| (count > 0).then_some(count);
     let input_tokens = usage.and_then(|usage| known(usage.input_tokens));
     let counted = usage.and_then(|usage| known(usage.output_tokens));
-    if failure.is_none() && counted.is_some() {
+    let completed = failure.is_none_or(|failure| failure.class == Class::GateRejected);
+    if completed && counted.is_some() {
         return Spent {
             input_tokens,
             output_tokens: counted,
@@ -81,7 +82,7 @@ fn is_refusal(failure: &Failure) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Class, Origin};
+    use crate::verdict::Origin;
 
     fn usage(input_tokens: u64, output_tokens: u64) -> Option<Usage> {
         Some(Usage {
@@ -124,6 +125,17 @@ mod tests {
         };
         assert_eq!(of(Mode::First, None, usage(7, 3), 1_000), counted);
         assert_eq!(of(Mode::Continue, None, usage(7, 3), 1_000), counted);
+    }
+
+    #[test]
+    fn an_answer_that_the_gate_rejected_costs_what_the_provider_counted() {
+        let rejected = Failure::new(Class::GateRejected, Origin::Us, Stage::Stream, "");
+        let counted = Spent {
+            input_tokens: Some(7),
+            output_tokens: Some(3),
+            estimated: false,
+        };
+        assert_eq!(of(Mode::First, Some(&rejected), usage(7, 3), 40), counted);
     }
 
     #[test]

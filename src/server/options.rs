@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::refusal::Refusal;
 use crate::{
     config::Route,
-    proto::{self, RecoveryOptions},
+    gate::{Attempts, Policy as GatePolicy, Preset},
+    proto::{self, GateOptions, RecoveryOptions},
     recovery::settings::{Policy, Replay, Timers},
 };
 
@@ -123,6 +124,50 @@ impl ClientTimers {
             })?,
         })
     }
+}
+
+/// The turn gate of a generation, if it is on: its rules, and how many completed attempts it judges.
+///
+/// A client may turn it on and make it stricter, and never turn it off or make it more lenient than the
+/// route has it.
+pub fn gate(
+    route: &Route,
+    options: Option<&GateOptions>,
+) -> Result<Option<(GatePolicy, Attempts)>, Refusal> {
+    let own = &route.gate;
+    let Some(options) = options else {
+        return Ok(own.preset.map(|preset| (own.policy(preset), own.attempts)));
+    };
+    let asked = match options.preset.as_str() {
+        "" => own.preset,
+        "off" => None,
+        name => match Preset::named(name) {
+            Some(preset) => Some(preset),
+            None => {
+                let reason = "must be \"off\", \"agent\" or \"lenient\"";
+                return Err(Refusal::invalid("start.gate.preset", reason));
+            }
+        },
+    };
+    let looser = match own.preset {
+        None => false,
+        Some(Preset::Lenient) => asked.is_none(),
+        Some(Preset::Agent) => asked != Some(Preset::Agent),
+    };
+    if let (true, Some(preset)) = (looser, own.preset) {
+        let reason = format!("must not be looser than {:?}, the route's", preset.as_str());
+        return Err(Refusal::invalid("start.gate.preset", reason));
+    }
+    let mut attempts = own.attempts;
+    if let Some(max_attempts) = options.max_attempts {
+        let bound = attempts.get();
+        if max_attempts == 0 || max_attempts > bound {
+            let reason = format!("must be from 1 to {bound}, the route's gate.max_attempts");
+            return Err(Refusal::invalid("start.gate.max_attempts", reason));
+        }
+        attempts = Attempts::resolve(Some(max_attempts.into()), bound.into());
+    }
+    Ok(asked.map(|preset| (own.policy(preset), attempts)))
 }
 
 /// A duration of the contract; negative or malformed ones are refused by name.

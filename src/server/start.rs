@@ -17,7 +17,8 @@ use super::{
 use crate::{
     budgets::Budgets,
     config::{Config, Route},
-    proto::{Delivery, Start},
+    gate::Tools,
+    proto::{Delivery, Start, start::Input},
     recovery::{self, Time},
     session::{Plan, RequestKey},
 };
@@ -73,6 +74,7 @@ pub fn prepare(
     let route = find_route(config, &start.route)?;
     let delivery = delivery(start)?;
     let tightened = Tightened::new(route, start.recovery.as_ref())?;
+    let gate = options::gate(route, start.gate.as_ref())?;
     let detach_grace = detach_grace(start)?;
     let takings = Takings {
         budgets: circumstances.budgets,
@@ -97,8 +99,11 @@ pub fn prepare(
     let params = recovery::Params {
         id: circumstances.id,
         targets: targets.into(),
-        skipped,
+        skipped: skipped.into(),
         policy: tightened.policy,
+        gate: gate.map(|(policy, attempts)| {
+            Box::new(recovery::Gate::new(policy, attempts, tools(start)))
+        }),
         fallback: tightened.fallback,
         delivery,
         detach_grace,
@@ -174,17 +179,15 @@ pub fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
         let reason = format!("has a name or value longer than {MAX_LABEL_BYTES} bytes");
         return Err(Refusal::invalid("start.labels", reason));
     }
-    if let Some(gate) = &start.gate {
-        if !matches!(gate.preset.as_str(), "" | "off") {
-            let reason = "the turn gate is not available in this version";
-            return Err(Refusal::unimplemented("start.gate.preset", reason));
-        }
-        if gate.max_attempts.is_some() {
-            let reason = "the turn gate is not available in this version";
-            return Err(Refusal::unimplemented("start.gate.max_attempts", reason));
-        }
-    }
     Ok(())
+}
+
+/// What the request says of tools, as far as that is known: a native body is not looked into.
+fn tools(start: &Start) -> Tools {
+    match &start.input {
+        Some(Input::Conversation(conversation)) => Tools::of(conversation),
+        Some(Input::Native(_)) | None => Tools::default(),
+    }
 }
 
 fn find_route<'c>(config: &'c Config, name: &str) -> Result<&'c Route, Refusal> {

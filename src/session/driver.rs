@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 use super::{
     Environment, PlannedTarget, Session, Work,
     gate::Gate,
+    plan::Asked,
     reservation::{Held, Progress, Reservation},
     response::Response,
 };
@@ -157,8 +158,15 @@ impl Driver {
                 attempt,
                 target,
                 credential,
+                hint,
                 follow_up,
-            } => self.send(attempt, target, credential, follow_up.as_deref()),
+            } => {
+                let asked = Asked {
+                    hint: hint.as_ref(),
+                    follow_up: follow_up.as_deref(),
+                };
+                self.send(attempt, target, credential, asked);
+            }
             Command::Answered => {
                 if let Some(lease) = self.running.as_ref().and_then(|r| r.lease.as_ref()) {
                     lease.answered();
@@ -188,18 +196,12 @@ impl Driver {
         }
     }
 
-    fn send(
-        &mut self,
-        attempt: u32,
-        target: usize,
-        credential: Option<usize>,
-        follow_up: Option<&FollowUp>,
-    ) {
+    fn send(&mut self, attempt: u32, target: usize, credential: Option<usize>, asked: Asked<'_>) {
         let held = self.held.take().filter(|held| held.target == target);
         let Some(planned) = self.planned(target) else {
             return;
         };
-        let (Some(held), Some(request)) = (held, planned.request(credential, follow_up)) else {
+        let (Some(held), Some(request)) = (held, planned.request(credential, asked)) else {
             let message = "the request could not be prepared";
             let failure = Failure::new(Class::Unclassified, Origin::Us, Stage::Connect, message);
             return self.tell(attempt, Seen::Failed(failure));
@@ -215,7 +217,7 @@ impl Driver {
         self.running = Some(Running {
             attempt,
             target,
-            after: match follow_up {
+            after: match asked.follow_up {
                 Some(FollowUp::Resume { after, .. }) => Some(*after),
                 _ => None,
             },

@@ -25,7 +25,7 @@ use std::{
 
 pub use environment::{Environment, Memory};
 pub use estimate::Estimate;
-pub use plan::{Plan, PlannedTarget};
+pub use plan::{Asked, Plan, PlannedTarget};
 pub use registry::{Registry, StartOutcome};
 
 use contain::Task;

@@ -11,7 +11,7 @@ use crate::{
     budgets::Matched,
     config::Provider,
     protocol::{Decoder, DecoderOptions, adapter::adapter},
-    recovery::FollowUp,
+    recovery::{FollowUp, Hint},
     upstream::Request,
 };
 
@@ -48,21 +48,31 @@ pub struct PlannedTarget {
     pub tokens: Estimate,
 }
 
+/// What an attempt asks for beside the original request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// What the model is told of an answer that was rejected.
+    pub hint: Option<&'a Hint>,
+    /// The rest of an answer.
+    pub follow_up: Option<&'a FollowUp>,
+}
+
 impl PlannedTarget {
     /// The request as it leaves, with a credential where the provider has any. `None` only if the
     /// credential cannot stand in a header, or the provider has no form for what is to follow.
-    pub fn request(
-        &self,
-        credential: Option<usize>,
-        follow_up: Option<&FollowUp>,
-    ) -> Option<Request> {
+    pub fn request(&self, credential: Option<usize>, asked: Asked<'_>) -> Option<Request> {
         let mut request = self.original();
-        match follow_up {
+        if let Some(hint) = asked.hint {
+            let hinted = adapter(self.provider.protocol)?.hinted(&self.body, hint.as_str());
+            // A body without a place for it may still be answered better the next time.
+            request.body = hinted.unwrap_or(request.body);
+        }
+        match asked.follow_up {
             None => {}
             Some(FollowUp::Continue { partial }) => {
                 request.body = adapter(self.provider.protocol)?.continuation(
                     self.provider.dialect,
-                    &self.body,
+                    &request.body,
                     partial,
                 )?;
             }

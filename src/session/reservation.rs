@@ -100,7 +100,9 @@ impl Reservation {
         let endpoint = Arc::clone(&planned.provider.endpoint);
         let counted = match takes {
             Takes::Nothing => Counted::Now(Weights::default()),
-            Takes::Whole | Takes::Continuation { .. } => counters.count(&planned.tokens),
+            Takes::Whole | Takes::Hinted { .. } | Takes::Continuation { .. } => {
+                counters.count(&planned.tokens)
+            }
         };
         let (whole, stage) = match counted {
             Counted::Now(whole) => (whole, Stage::Slot(upstream.slot(&endpoint))),
@@ -216,13 +218,13 @@ impl Reservation {
     }
 }
 
-/// What of the estimate for the original request is taken. A token of the partial answer is no less than
-/// one byte.
+/// What of the estimate for the original request is taken. A token of a hint or a partial answer is no
+/// less than one byte.
 fn weights(whole: Weights, takes: Takes) -> Weights {
     match takes {
         Takes::Whole => whole,
-        Takes::Continuation { partial } => Weights {
-            input_tokens: whole.input_tokens.saturating_add(partial as u64),
+        Takes::Hinted { hint: more } | Takes::Continuation { partial: more } => Weights {
+            input_tokens: whole.input_tokens.saturating_add(more as u64),
             ..whole
         },
         Takes::Nothing => Weights::default(),

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = &[
     ready!("500"),
     ready!("503"),
     ready!("529"),
+    ready!("announced"),
     ready!("broken-json"),
     ready!("close-before-head"),
     ready!("content-filter"),

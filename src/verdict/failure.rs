@@ -67,6 +67,8 @@ pub struct Failure {
     pub message: String,
     /// The budget that denied, where one did. Boxed: most failures have none.
     pub denied: Option<Box<Denied>>,
+    /// Why the turn gate rejected, in the contract's words. Empty where it did not.
+    pub gate_reason: &'static str,
 }
 
 impl Failure {
@@ -85,6 +87,7 @@ impl Failure {
             code: None,
             message,
             denied: None,
+            gate_reason: "",
         }
     }
 

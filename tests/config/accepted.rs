@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redrive::{
     config::{Admission, Config, LogFormat, Target},
+    gate::{Attempts, Policy as GatePolicy, Preset},
     protocol::{Dialect, Protocol, Terminal},
     recovery::settings::{Replay, Timers},
     upstream::Http2,
@@ -320,6 +321,40 @@ fn settings_of_a_route_reach_the_model() {
     assert_eq!(route.policy.circuit.failures, 1);
     assert_eq!(route.policy.circuit.open, Duration::from_secs(1));
     assert_eq!(route.targets[0].name, "p/m");
+}
+
+#[test]
+fn the_gate_has_a_preset_and_rules_of_its_own() {
+    let gate = |gate: &str| {
+        let config = with("base_url: 'http://h'", &format!("gate: {gate}"));
+        config.routes["default"].gate
+    };
+    let off = gate("{}");
+    assert_eq!((off.preset, off.attempts), (None, Attempts::default()));
+    let agent = gate("{preset: agent, max_attempts: 2}");
+    assert_eq!(
+        (agent.preset, agent.attempts.get()),
+        (Some(Preset::Agent), 2)
+    );
+    // No wrapper is read, so that no answer can be declared final.
+    let expected = GatePolicy {
+        accept_bare_final: true,
+        ..GatePolicy::AGENT
+    };
+    assert_eq!(agent.policy(Preset::Agent), expected);
+    assert_eq!(
+        gate("{preset: lenient}").policy(Preset::Lenient),
+        GatePolicy::LENIENT
+    );
+    let own = gate(
+        "{preset: agent, accept_bare_final: false, prose_with_tools: true, \
+          tool_errors_before_required: false, tool_errors_veto_with_calls: false}",
+    );
+    let expected = GatePolicy {
+        accept_bare_final: false,
+        ..GatePolicy::LENIENT
+    };
+    assert_eq!(own.policy(Preset::Agent), expected);
 }
 
 #[test]

@@ -15,7 +15,6 @@ providers:
 routes:
   default:
     targets: [{provider: a, model: m}]
-    gate: {preset: agent}
   other:
     targets: [{provider: b, model: m}]
 telemetry:
@@ -30,11 +29,10 @@ telemetry:
 redrive.yaml:3:8: listen.tls: not available in this version
 redrive.yaml:4:10: listen.token: not available in this version
 redrive.yaml:6:51: providers.a.protocol: `bedrock_converse` is not available in this version
-redrive.yaml:11:20: routes.default.gate.preset: `agent` is not available in this version
-redrive.yaml:15:19: telemetry.metrics.otlp: not available in this version
-redrive.yaml:16:26: telemetry.propagate_to_provider: `true` is not available in this version
-redrive.yaml:17:20: telemetry.capture_content: `true` is not available in this version
-redrive.yaml:18:11: telemetry.prices: not available in this version"
+redrive.yaml:14:19: telemetry.metrics.otlp: not available in this version
+redrive.yaml:15:26: telemetry.propagate_to_provider: `true` is not available in this version
+redrive.yaml:16:20: telemetry.capture_content: `true` is not available in this version
+redrive.yaml:17:11: telemetry.prices: not available in this version"
     );
 }
 

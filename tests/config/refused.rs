@@ -513,3 +513,26 @@ routes:
         "redrive.yaml:2:37: providers.p.resume: only `protocol: openai_responses` has responses that can be stored"
     );
 }
+
+#[test]
+fn presets_and_rules_of_the_gate_that_there_are_not() {
+    let text = "\
+providers:
+  p: {base_url: 'http://h'}
+routes:
+  a:
+    targets: [{provider: p, model: m}]
+    gate: {preset: agnt}
+  b:
+    targets: [{provider: p, model: m}]
+    gate: {accept_bare: true}
+";
+    assert_eq!(
+        refusal(text),
+        "redrive.yaml:6:20: routes.a.gate.preset: \"agnt\" is not one of the values here
+  hint: did you mean `agent`?
+  hint: known values: off, agent, lenient
+redrive.yaml:9:12: routes.b.gate.accept_bare: unknown key
+  hint: keys here: preset, max_attempts, prose_with_tools, accept_bare_final, tool_errors_before_required, tool_errors_veto_with_calls"
+    );
+}

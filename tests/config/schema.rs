@@ -49,6 +49,8 @@ const ADDED: &str = "
     listen.admission.per_connection.burst listen.admission.per_label.label
     listen.admission.per_label.streams listen.admission.per_label.per listen.admission.per_label.burst
     routes.*.max_output_tokens
+    routes.*.gate.prose_with_tools routes.*.gate.accept_bare_final
+    routes.*.gate.tool_errors_before_required routes.*.gate.tool_errors_veto_with_calls
     budgets[].daily.input_tokens budgets[].daily.output_tokens budgets[].margin
     budgets[].max_waiting budgets[].bytes_per_token budgets[].fairness.label
     budgets[].fairness.weights.* budgets[].fairness.default_weight budgets[].smoothing.requests
@@ -212,11 +214,17 @@ fn the_defaults_in_the_schema_are_those_in_force() {
 #[test]
 fn the_schema_leaves_out_what_is_not_available() {
     let schema = redrive::config::schema().to_string();
-    for later in ["bedrock_converse", "agent"] {
+    for later in ["bedrock_converse", "gemini"] {
         assert!(!schema.contains(&format!("\"const\":{later:?}")), "{later}");
         assert!(!schema.contains(&format!("[{later:?}")), "{later}");
     }
-    for built in ["openai_chat", "anthropic_messages", "sglang", "redis"] {
+    for built in [
+        "openai_chat",
+        "anthropic_messages",
+        "sglang",
+        "redis",
+        "agent",
+    ] {
         assert!(schema.contains(&format!("\"const\":{built:?}")), "{built}");
     }
 }

@@ -8,6 +8,7 @@
     reason = "tests look for a listener by hand, and measure the named bound"
 )]
 
+mod gated;
 mod interrupted;
 mod protocols;
 mod shown;

@@ -37,6 +37,11 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room {
+        name: "gate",
+        pure: true,
+        knows: &["proto"],
+    },
+    Room {
         name: "limits",
         pure: true,
         knows: &[],
@@ -45,6 +50,7 @@ const ROOMS: &[Room] = &[
         name: "recovery",
         pure: true,
         knows: &[
+            "gate",
             "limits::Spent",
             "proto",
             "protocol::BlockKind",
@@ -70,7 +76,7 @@ const ROOMS: &[Room] = &[
         name: "config",
         pure: false,
         knows: &[
-            "limits", "proto", "protocol", "recovery", "upstream", "verdict",
+            "gate", "limits", "proto", "protocol", "recovery", "upstream", "verdict",
         ],
     },
     Room {
@@ -112,6 +118,7 @@ const ROOMS: &[Room] = &[
         pure: false,
         knows: &[
             "budgets",
+            "gate",
             "limits",
             "clock",
             "config",

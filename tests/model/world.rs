@@ -281,6 +281,7 @@ impl World {
                 attempt,
                 target,
                 credential,
+                hint: _,
                 follow_up,
             } => {
                 self.go_on(attempt, target, follow_up.as_deref());

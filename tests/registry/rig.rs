@@ -129,8 +129,9 @@ impl Rig {
                 fallback: false,
             }]
             .into(),
-            skipped: Vec::new(),
+            skipped: Box::default(),
             policy: route.policy.clone(),
+            gate: None,
             fallback: true,
             delivery: Delivery::Preview,
             detach_grace: Duration::ZERO,

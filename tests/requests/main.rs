@@ -6,6 +6,7 @@ mod anthropic;
 mod continuations;
 mod conversations;
 mod golden;
+mod hints;
 mod native;
 mod parts;
 mod refused;

@@ -25,6 +25,7 @@ mod delivery;
 mod detached;
 mod draining;
 mod effects;
+mod gating;
 mod leaving;
 mod native;
 mod opening;

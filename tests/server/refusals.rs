@@ -65,21 +65,33 @@ async fn an_unknown_route_or_model_or_input_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn fields_of_a_later_version_are_unimplemented_by_name() {
+    all_refused(&[(
+        |s| s.input = native(Protocol::Gemini, BODY),
+        Unimplemented,
+        "start.native.protocol",
+    )])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn gates_that_there_are_not_are_refused_by_field_and_bound() {
+    const PRESET: &str = "start.gate.preset: must be \"off\", \"agent\" or \"lenient\"";
+    const ATTEMPTS: &str = "start.gate.max_attempts: must be from 1 to 3";
     all_refused(&[
         (
-            |s| s.gate = Some(gate("agent", None)),
-            Unimplemented,
-            "start.gate.preset",
+            |s| s.gate = Some(gate("strict", None)),
+            InvalidArgument,
+            PRESET,
         ),
         (
-            |s| s.gate = Some(gate("", Some(2))),
-            Unimplemented,
-            "start.gate.max_attempts",
+            |s| s.gate = Some(gate("agent", Some(0))),
+            InvalidArgument,
+            ATTEMPTS,
         ),
         (
-            |s| s.input = native(Protocol::Gemini, BODY),
-            Unimplemented,
-            "start.native.protocol",
+            |s| s.gate = Some(gate("", Some(4))),
+            InvalidArgument,
+            ATTEMPTS,
         ),
     ])
     .await;
@@ -248,7 +260,7 @@ async fn what_the_bounds_allow_is_taken() {
     start.labels = (0..16)
         .map(|i| (format!("{i:064}"), "y".repeat(64)))
         .collect();
-    start.gate = Some(gate("off", None));
+    start.gate = Some(gate("agent", Some(3)));
     start.detach_grace = Some(duration(secs(3600)));
     start.recovery = Some(RecoveryOptions {
         max_attempts: Some(11),

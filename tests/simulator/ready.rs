@@ -32,6 +32,7 @@ const EXPECTED: &[(&str, &str, &str)] = &[
     ("500", "", "500 provider_internal"),
     ("503", "", "503 provider_internal"),
     ("529", "", "529 overloaded"),
+    ("announced", "Let me look for the ship.", "Stop"),
     ("broken-json", PART, "corrupt"),
     ("close-before-head", "", "OnReuseCloseAfterReadingRequest"),
     ("content-filter", "", "400 content_filtered"),

@@ -108,6 +108,10 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
 
+    /// Judge completed answers and ask again for better ones; the route's gate is the most lenient
+    #[arg(long, value_name = "PRESET", value_parser = ["off", "lenient", "agent"])]
+    pub gate: Option<String>,
+
     /// How long attempts may begin, for example 30s; the route's deadline is the longest
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub deadline: Option<Duration>,
@@ -122,7 +126,7 @@ pub struct GenerateArgs {
         value_name = "ID",
         conflicts_with_all = [
             "prompt", "file", "system", "max_output_tokens", "model", "request_id", "scope",
-            "labels", "max_attempts", "deadline", "detach_grace",
+            "labels", "max_attempts", "gate", "deadline", "detach_grace",
         ]
     )]
     pub attach: Option<String>,

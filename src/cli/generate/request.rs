@@ -8,8 +8,8 @@ use std::{
 
 use super::GenerateArgs;
 use crate::proto::{
-    Attach, Conversation, Delivery, Message, NativeBody, Part, RecoveryOptions, Role, Sampling,
-    Start, generate_request::Frame, part, start::Input,
+    Attach, Conversation, Delivery, GateOptions, Message, NativeBody, Part, RecoveryOptions, Role,
+    Sampling, Start, generate_request::Frame, part, start::Input,
 };
 
 /// The largest prompt or file, in bytes. Fixed; the sidecar's `listen.max_request_bytes` is smaller
@@ -46,6 +46,10 @@ pub(super) fn first_frame(
         scope: text(&args.scope),
         labels: args.labels.iter().cloned().collect(),
         recovery: recovery(args)?,
+        gate: args.gate.clone().map(|preset| GateOptions {
+            preset,
+            max_attempts: None,
+        }),
         delivery: Delivery::from(args.delivery).into(),
         detach_grace: args.detach_grace.map(proto_duration).transpose()?,
         input: Some(content),
@@ -160,6 +164,7 @@ mod tests {
             "--label=tenant=gold",
             "--label=class=a=b",
             "--max-attempts=2",
+            "--gate=agent",
             "--deadline=30s",
             "--detach-grace=1m",
             "Why?",
@@ -180,6 +185,10 @@ mod tests {
                 max_attempts: Some(2),
                 deadline: Some(seconds(30)),
                 ..RecoveryOptions::default()
+            }),
+            gate: Some(GateOptions {
+                preset: "agent".to_owned(),
+                max_attempts: None,
             }),
             delivery: Delivery::CommittedOnly.into(),
             detach_grace: Some(seconds(60)),

@@ -20,7 +20,7 @@ pub(in crate::config) struct Route {
     pub(in crate::config) recovery: Recovery,
     /// Timers of all targets that do not set their own.
     pub(in crate::config) timers: Timers,
-    /// The turn gate. Only preset "off" is available in this version.
+    /// The turn gate: whether a completed answer is good enough to commit.
     pub(in crate::config) gate: Gate,
     /// The largest message.
     pub(in crate::config) max_message_bytes: Size<KIB, GIB, { 8 * MIB }>,
@@ -126,14 +126,24 @@ pub(in crate::config) struct Circuit {
     pub(in crate::config) open: Span<0, HOUR, { 30 * SECOND }>,
 }
 
-/// The turn gate.
+/// The turn gate: whether a completed answer is good enough to commit.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::config) struct Gate {
     /// Its rules.
     pub(in crate::config) preset: Preset,
-    /// Attempts at most.
+    /// How many completed attempts it judges, the first included.
     pub(in crate::config) max_attempts: Count<1, 6, 3>,
+    /// Prose beside calls that are written as text is fine. agent false, lenient true.
+    pub(in crate::config) prose_with_tools: Option<bool>,
+    /// Prose without a completion wrapper is a final answer. true.
+    pub(in crate::config) accept_bare_final: Option<bool>,
+    /// A broken call is the reason to try again even if a demanded one is missing too. agent true,
+    /// lenient false.
+    pub(in crate::config) tool_errors_before_required: Option<bool>,
+    /// A broken call rejects the answer even with a good one beside it, where calls are written as text.
+    /// agent true, lenient false.
+    pub(in crate::config) tool_errors_veto_with_calls: Option<bool>,
 }
 
 /// The rules of the turn gate.
@@ -143,7 +153,8 @@ pub(in crate::config) enum Preset {
     /// Malformed tool calls fail, everything else commits.
     #[default]
     Off,
-    /// Rules for agents: later.
-    #[schemars(skip)]
+    /// For clients that run the calls of an answer as a set.
     Agent,
+    /// For clients that act on each block by itself.
+    Lenient,
 }

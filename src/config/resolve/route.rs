@@ -8,10 +8,11 @@ use std::{
 use super::{Resolver, provider::Resolved};
 use crate::{
     config::{
-        model::{Route, Target},
+        model::{Gate, GateRules, Route, Target},
         path::Path,
         raw,
     },
+    gate::{Attempts, Preset},
     recovery::settings::{Backoff, CircuitSettings, Policy, Replay, Timers},
 };
 
@@ -37,9 +38,6 @@ impl Resolver<'_> {
     }
 
     fn route(&mut self, at: &Path, name: String, raw: raw::Route, providers: &Providers) -> Route {
-        if raw.gate.preset == raw::Preset::Agent {
-            self.later(&at.key("gate").key("preset"), "agent");
-        }
         for (index, pattern) in raw.models.iter().enumerate() {
             self.check_model(&at.key("models").index(index), pattern);
         }
@@ -48,6 +46,7 @@ impl Resolver<'_> {
             targets: self.targets(&at.key("targets"), raw.targets, &raw.timers, providers),
             models: raw.models,
             policy: self.policy(&at.key("recovery"), &raw.recovery),
+            gate: gate(&raw.gate),
             max_output_tokens: raw.max_output_tokens.u64(),
             max_message_bytes: raw.max_message_bytes.usize(),
             client_idle: raw.client_idle.0,
@@ -146,6 +145,23 @@ impl Resolver<'_> {
                 open: raw.circuit.open.0,
             },
         }
+    }
+}
+
+fn gate(raw: &raw::Gate) -> Gate {
+    Gate {
+        preset: match raw.preset {
+            raw::Preset::Off => None,
+            raw::Preset::Agent => Some(Preset::Agent),
+            raw::Preset::Lenient => Some(Preset::Lenient),
+        },
+        attempts: Attempts::resolve(None, raw.max_attempts.u32().into()),
+        rules: GateRules {
+            prose_with_tools: raw.prose_with_tools,
+            accept_bare_final: raw.accept_bare_final,
+            tool_errors_before_required: raw.tool_errors_before_required,
+            tool_errors_veto_with_calls: raw.tool_errors_veto_with_calls,
+        },
     }
 }
 

@@ -14,7 +14,7 @@ use http::{
 use crate::protocol::{
     Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
-    native,
+    hint, native,
 };
 
 /// Below the base URL, which for the vendor ends in `/v1`.
@@ -87,6 +87,15 @@ impl Adapter for AnthropicMessages {
 
     fn continuation(&self, _: Dialect, body: &Bytes, partial: &str) -> Option<Bytes> {
         continuation::body(body, partial)
+    }
+
+    fn hinted(&self, body: &Bytes, hint: &str) -> Option<Bytes> {
+        const FORM: hint::Form = hint::Form {
+            said: "messages",
+            text_type: "text",
+            header: Some("# On your last answer"),
+        };
+        hint::body(body, &FORM, hint)
     }
 }
 

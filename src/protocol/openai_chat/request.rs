@@ -17,6 +17,7 @@ use super::hosts::VENDOR_HOSTS;
 use crate::protocol::{
     Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
+    hint,
 };
 
 /// Below the base URL, which for the vendor ends in `/v1`.
@@ -80,6 +81,15 @@ impl Adapter for OpenaiChat {
     fn continuation(&self, dialect: Dialect, body: &Bytes, partial: &str) -> Option<Bytes> {
         let form = Settings::of(dialect).continuation?;
         continuation::body(body, form, partial)
+    }
+
+    fn hinted(&self, body: &Bytes, hint: &str) -> Option<Bytes> {
+        const FORM: hint::Form = hint::Form {
+            said: "messages",
+            text_type: "text",
+            header: None,
+        };
+        hint::body(body, &FORM, hint)
     }
 }
 

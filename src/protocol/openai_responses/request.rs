@@ -14,7 +14,7 @@ use http::{
 use crate::protocol::{
     Decoder, DecoderOptions, Dialect,
     adapter::{Adapter, AdapterRequest, CredentialError, RequestError, RequestInput, Source},
-    native,
+    hint, native,
     openai_chat::OpenaiChat,
 };
 
@@ -59,6 +59,15 @@ impl Adapter for OpenaiResponses {
 
     fn decoder(&self, options: DecoderOptions) -> Box<dyn Decoder> {
         Box::new(super::Decoder::new(options))
+    }
+
+    fn hinted(&self, body: &Bytes, hint: &str) -> Option<Bytes> {
+        const FORM: hint::Form = hint::Form {
+            said: "input",
+            text_type: "input_text",
+            header: None,
+        };
+        hint::body(body, &FORM, hint)
     }
 
     /// `GET /responses/{id}`: the stream of a stored response, from the event after `sequence` on. An

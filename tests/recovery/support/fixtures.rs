@@ -67,7 +67,7 @@ pub fn params(targets: usize) -> Params {
                 ..target(name)
             })
             .collect(),
-        skipped: Vec::new(),
+        skipped: Box::default(),
         policy: Policy {
             max_attempts: 11,
             deadline: s(600),
@@ -84,6 +84,7 @@ pub fn params(targets: usize) -> Params {
                 open: s(30),
             },
         },
+        gate: None,
         fallback: true,
         delivery: Delivery::Preview,
         detach_grace: Duration::ZERO,

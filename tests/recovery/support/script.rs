@@ -24,6 +24,8 @@ pub struct Send {
     pub target: usize,
     pub credential: Option<usize>,
     pub at: Time,
+    /// What the model is told of an answer that was rejected.
+    pub hint: Option<String>,
     /// What it asked for, if that was not the original request.
     pub follow_up: Option<FollowUp>,
 }
@@ -93,12 +95,14 @@ impl Script {
                     attempt,
                     target,
                     credential,
+                    hint,
                     follow_up,
                 } => self.sends.push(Send {
                     attempt: *attempt,
                     target: *target,
                     credential: *credential,
                     at: self.now,
+                    hint: hint.as_ref().map(|hint| hint.as_str().to_owned()),
                     follow_up: follow_up.as_deref().cloned(),
                 }),
                 Command::Answered | Command::Penalise { .. } | Command::Settle(_) => {}

@@ -126,10 +126,15 @@ fn show_failed(f: &Failed) -> String {
     format!("failed {} by {by}{wait}{budget}{safe}", class(verdict))
 }
 
-/// The class of a verdict in snake_case.
+/// The class of a verdict in snake_case, and why the gate rejected, if it did.
 pub fn class(verdict: Option<&Verdict>) -> String {
-    let class = VerdictClass::try_from(verdict.expect("a verdict").class).unwrap();
-    redrive::verdict::class::label(class).to_owned()
+    let verdict = verdict.expect("a verdict");
+    let class = VerdictClass::try_from(verdict.class).unwrap();
+    let class = redrive::verdict::class::label(class);
+    match verdict.gate_reason.as_str() {
+        "" => class.to_owned(),
+        reason => format!("{class}/{reason}"),
+    }
 }
 
 fn short(name: &str) -> String {

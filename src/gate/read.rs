@@ -1,0 +1,99 @@
+//! From the output of a completed attempt to its [`Snapshot`]: one way for all protocols, since all are
+//! decoded into the same blocks.
+
+use std::borrow::Cow;
+
+use super::{Fault, Schema, Snapshot, ToolError, Tools};
+use crate::proto::FinishReason;
+
+/// Stands in a text for what is no text, as Unicode has it: a picture is not nothing.
+const OBJECT: &str = "\u{fffc}";
+
+/// A block of an attempt's output. What a client does not see of it (reasoning, signatures) is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Text, or a refusal in the model's words.
+    Text(&'a str),
+    /// A call of one of the client's tools, its arguments as streamed.
+    Call {
+        /// The tool's name; empty if none came.
+        name: &'a str,
+        /// JSON text, or what there is of it.
+        arguments: &'a str,
+    },
+    /// A block of the provider's own: media, a server tool's call or result.
+    Native,
+}
+
+impl<'a> Snapshot<'a> {
+    /// What `pieces`, all that a completed attempt gave and in order, show. Text calls, wrappers and what
+    /// a platform took are not looked for.
+    ///
+    /// A call can be handed out if it is of a tool that is offered, and its arguments are one JSON object
+    /// or empty, and what the tool's schema asks for. Empty ones at the very end of a truncated answer are no proof that there were none.
+    pub fn of(
+        pieces: impl IntoIterator<Item = Piece<'a>>,
+        finish_reason: FinishReason,
+        tools: &Tools,
+    ) -> Self {
+        let mut snapshot = Snapshot {
+            finish_reason,
+            has_tools: tools.may_be_called(),
+            requires_tool_call: tools.must_be_called(),
+            ..Snapshot::default()
+        };
+        let mut pieces = pieces.into_iter().peekable();
+        while let Some(piece) = pieces.next() {
+            match piece {
+                Piece::Text(text) => append(&mut snapshot.visible_text, text),
+                Piece::Native => append(&mut snapshot.visible_text, OBJECT),
+                Piece::Call { name, arguments } => {
+                    let is_cut = finish_reason == FinishReason::Length && pieces.peek().is_none();
+                    snapshot.add_call(name, tools.fault(name, arguments, is_cut));
+                }
+            }
+        }
+        snapshot
+    }
+
+    fn add_call(&mut self, name: &str, fault: Option<Fault>) {
+        let name = name.to_owned();
+        match fault {
+            Some(fault) => self.tool_errors.push(ToolError { name, fault }),
+            None => {
+                self.tool_calls.push(name.clone());
+                self.native_tool_calls.push(name);
+            }
+        }
+    }
+}
+
+impl Tools {
+    /// What is wrong with a call, if anything is. With `is_cut` the answer may have ended before its
+    /// arguments began.
+    pub fn fault(&self, name: &str, arguments: &str, is_cut: bool) -> Option<Fault> {
+        if name.is_empty() {
+            return Some(Fault::Unnamed);
+        }
+        if !self.has(name) {
+            return Some(Fault::UnknownTool);
+        }
+        if arguments.is_empty() && is_cut {
+            return Some(Fault::InvalidArguments);
+        }
+        if Schema::default().validate(arguments).is_err() {
+            return Some(Fault::InvalidArguments);
+        }
+        let schema = self.schemas.get(name);
+        let fits = schema.is_none_or(|schema| schema.validate(arguments).is_ok());
+        (!fits).then_some(Fault::SchemaMismatch)
+    }
+}
+
+/// One text, which most answers are, is not copied.
+fn append<'a>(text: &mut Cow<'a, str>, more: &'a str) {
+    match text.is_empty() {
+        true => *text = Cow::Borrowed(more),
+        false => text.to_mut().push_str(more),
+    }
+}
