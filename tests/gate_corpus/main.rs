@@ -1,0 +1,31 @@
+//! The golden corpus of the turn gate: each scenario under each policy and delivery, run against the whole
+//! sidecar on a paused clock, and compared with what `corpus.txt` says of it.
+//!
+//! `REDRIVE_RECORD=1 cargo test --test gate_corpus` writes the file anew. It refuses rows that show less
+//! than they declare ([`row::Row::hollow`]), so that a file cannot become right by saying nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests call the server as clients do, and read the clock that they pause"
+)]
+
+mod file;
+mod hollow;
+mod row;
+mod run;
+mod scenario;
+#[path = "../support/mod.rs"]
+mod support;
+mod wire;
+
+use scenario::SCENARIOS;
+
+#[tokio::test(start_paused = true)]
+async fn the_gate_does_what_the_corpus_says() {
+    let rows = run::all(SCENARIOS).await;
+    match std::env::var_os("REDRIVE_RECORD") {
+        Some(_) => file::record(&rows).unwrap_or_else(|refused| panic!("{refused}")),
+        None => file::check(&rows).unwrap_or_else(|differs| panic!("{differs}")),
+    }
+}
