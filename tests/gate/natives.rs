@@ -91,6 +91,7 @@ fn what_is_not_certain_is_not_known() {
             CHAT,
             r#"{"tools":[{"type":"function","function":{"name":7}}]}"#,
         ),
+        (CHAT, r#"{"tools":[{"type":"function","name":"read"}]}"#),
         (CHAT, r#"{"tools":{}}"#),
         (CHAT, "no JSON"),
         (RESPONSES, r#"{"tools":[{"type":"web_search"}]}"#),
