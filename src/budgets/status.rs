@@ -24,7 +24,7 @@ pub struct BudgetStatus {
     pub running: u64,
     /// Attempts that wait for it, and the most that may.
     pub waiting: (usize, usize),
-    /// How long it rests or brakes yet, by a provider's word.
+    /// How long it rests or brakes yet, by a provider's word to this pod, or to any as far as the engine told.
     pub rests: Option<Duration>,
     /// How often a send took more tokens than were reserved.
     pub overruns: u64,
@@ -56,6 +56,8 @@ pub struct FleetStatus {
     pub overruns: u64,
     /// For how long nothing is granted yet, because the engine does not know what was sent before.
     pub learning: Duration,
+    /// For how long it rested, by a provider's word to any pod.
+    pub rests: Duration,
     /// How long ago the engine said so.
     pub age: Duration,
 }
@@ -137,14 +139,18 @@ impl Budgets {
                     })
                 });
                 let rests = state.desk.rests_until(id).filter(|until| *until > now);
+                let rests = rests.map(|until| Duration::from_micros(until - now));
+                let fleet = fleet.remove(&id);
+                let of_all = fleet.as_ref().map(|of| of.rests.saturating_sub(of.age));
+                let of_all = of_all.filter(|rests| !rests.is_zero());
                 BudgetStatus {
                     name: self.engine.name(id).cloned().unwrap_or_default(),
                     is_shared: budget.is_shared,
-                    fleet: fleet.remove(&id),
+                    fleet,
                     limits: limits.collect(),
                     running,
                     waiting: (state.desk.waiting_for(id), budget.max_waiting),
-                    rests: rests.map(|until| Duration::from_micros(until - now)),
+                    rests: rests.max(of_all),
                     overruns,
                     counts: state.desk.counts(id),
                 }

@@ -311,11 +311,34 @@ fn a_local_share_grants_what_the_engine_never_hands_out() {
     }
     let (_, outlook) = outlook(&mut desk, now, plain(&[0]), input(0));
     assert_eq!(outlook.expected, Some(now + SECOND));
-    assert_eq!(desk.share_used(now, 0)[0].1, 4);
     // The window of the share goes on when the engine comes and goes.
-    desk.engine_up(now + 1);
     desk.engine_lost(now + 2);
-    assert_eq!(desk.share_used(now + 2, 0)[0].1, 4);
+    waits(&mut desk, now + 2, plain(&[0]), input(0));
+}
+
+#[test]
+fn a_share_of_a_day_is_not_used_on_the_day_on_which_the_process_began() {
+    let whole = Settings {
+        daily: vec![DailyLimit {
+            measure: Measure::Requests,
+            limit: 100,
+        }],
+        ..budget(&[])
+    };
+    let own = whole.with_limits(|limit| limit / 25);
+    let mut desk = desk([whole]).with_engine(OnLoss::LocalShare, [(0, Some(own))]);
+    let day = |number: i64| Day {
+        number,
+        ends: number as u64 * 60 * SECOND,
+    };
+    desk.turn(0, day(1));
+    desk.engine_lost(1);
+    let (ticket, outlook) = outlook(&mut desk, 1, plain(&[0]), input(0));
+    assert_eq!(outlook.obstacle, Obstacle::EngineLearns);
+    assert_eq!(outlook.expected, Some(60 * SECOND));
+    desk.turn(0, day(2));
+    desk.look(60 * SECOND);
+    assert_eq!(grants(&mut desk)[0].0, ticket);
 }
 
 #[test]
@@ -410,4 +433,65 @@ fn who_waits_for_a_budget_hears_that_its_engine_is_lost() {
     let mut all: Vec<_> = told.iter().map(lost).collect();
     all.sort_unstable();
     assert_eq!(all, [first, second]);
+}
+
+#[test]
+fn who_was_told_that_the_engine_is_lost_hears_soon_that_it_learns() {
+    let mut desk = shared(requests(9, 60 * SECOND));
+    let ask = |_| outlook(&mut desk, 1, plain(&[0]), input(0)).0;
+    let all: Vec<Ticket> = (0..3).map(ask).collect();
+    tries(&mut desk);
+    desk.engine_lost(1);
+    desk.tried(1, all[0], Said::Lost);
+    desk.look(1);
+    assert_eq!(told(&mut desk).len(), 3);
+    desk.engine_up(SECOND);
+    desk.look(SECOND);
+    let until = Some(61 * SECOND);
+    let learns = Said::Denied {
+        budget: 0,
+        obstacle: Obstacle::EngineLearns,
+        until,
+    };
+    desk.tried(SECOND + HUNDREDTH, all[0], learns);
+    let mut hear = told(&mut desk);
+    while let Some(look) = desk.next_look()
+        && look <= 2 * SECOND
+    {
+        desk.look(look);
+        while let Some(event) = desk.poll_event() {
+            match event {
+                Event::Told { ticket, outlook } => hear.push((ticket, outlook)),
+                Event::Try { ticket, .. } => assert!(!desk.tried(look, ticket, learns)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let mut who: Vec<_> = hear
+        .iter()
+        .filter(|(_, outlook)| outlook.expected == until)
+        .map(|(ticket, _)| *ticket)
+        .collect();
+    who.sort_unstable();
+    who.dedup();
+    assert_eq!(who, all, "{hear:?}");
+}
+
+#[test]
+fn what_the_engine_says_never_fits_one_way_goes_by_another() {
+    let budgets = [requests(5, SECOND), requests(5, SECOND)];
+    let mut desk = desk(budgets).with_engine(OnLoss::Closed, [(0, None), (1, None)]);
+    let ways = [plain(&[0]), plain(&[1])];
+    let Asked::Waits { ticket, .. } = desk.ask(1, &ways, input(0), WITHIN) else {
+        panic!("the engine is asked first")
+    };
+    assert_eq!(tries(&mut desk), [(ticket, vec![0])]);
+    let limit = Limit::Concurrent(0);
+    assert!(!desk.tried(2, ticket, Said::Never { budget: 0, limit }));
+    assert_eq!(tries(&mut desk), [(ticket, vec![1])]);
+    assert_eq!((desk.waiting_for(0), desk.waiting_for(1)), (0, 1));
+    assert!(!desk.tried(3, ticket, Said::Never { budget: 1, limit }));
+    let why = Refused::Never { budget: 1, limit };
+    assert_eq!(desk.poll_event(), Some(Event::Refused { ticket, why }));
+    assert!(desk.is_idle());
 }

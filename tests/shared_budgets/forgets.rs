@@ -182,3 +182,29 @@ fn an_idle_domain_is_kept_until_nothing_in_it_matters() {
         }
     });
 }
+
+#[test]
+fn what_is_told_again_tries_no_rest() {
+    with_each(async |server| {
+        let mut domain = Domain::new(&server, options(&server), &[requests(9, 1)]).await;
+        domain.send(1).await;
+        let rest = Duration::from_secs(1);
+        domain.shared.penalise(&[0], rest, PATIENCE).await.unwrap();
+        // A replica that missed the grant took over.
+        let id = Id::from(1).to_string();
+        let [meta, leases, due] = ["meta", "leases", "due"].map(|part| domain.key(part));
+        domain.beside.run::<()>(&["HDEL", &leases, &id]);
+        domain.beside.run::<()>(&["ZREM", &due, &id]);
+        domain.beside.run::<()>(&["HSET", &meta, "run", "0"]);
+        domain.pass(2 * SECOND);
+        let mut tries = 0;
+        while domain.status(&[0]).await.account.granted < 2 {
+            tries += 1;
+            assert!(tries < 1_000, "it is never told again");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        domain.learn().await;
+        // Its answer may have begun long ago, and nobody says so again.
+        assert_eq!(domain.ask(2).await, Answer::Granted);
+    });
+}

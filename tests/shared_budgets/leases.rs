@@ -205,6 +205,48 @@ fn what_was_told_late_or_lost_is_told_by_renewing() {
 }
 
 #[test]
+fn what_stayed_since_its_batch_was_made_is_not_prolonged() {
+    with_each(async |server| {
+        let domain = Domain::new(&server, options(&server), &[requests(9, 60)]).await;
+        domain.send(1).await;
+        let batches = domain.shared.batches();
+        let renewed = domain.shared.prolong(&batches[0], PATIENCE).await.unwrap();
+        assert_eq!(renewed.prolonged, [Id::from(1)]);
+        domain.shared.stayed(1.into());
+        let heard = domain.shared.tell(1.into(), PATIENCE).await;
+        assert_eq!(heard, Ok(Heard::Done));
+        let renewed = domain.shared.prolong(&batches[0], PATIENCE).await;
+        assert_eq!(renewed, Ok(Renewed::default()));
+    });
+}
+
+#[test]
+fn what_is_granted_too_late_to_be_sent_goes_back() {
+    with_each(async |server| {
+        let budgets = [requests(9, 60)];
+        let mut domain = Domain::new(&server, options(&server), &budgets).await;
+        let ask = Ask {
+            send_within: Duration::from_millis(1),
+            ..one(1)
+        };
+        assert_eq!(
+            domain.shared.acquire(ask, PATIENCE).await,
+            Ok(Answer::Granted)
+        );
+        domain.pass(SECOND);
+        // One that asked in vain before, and did not hear of it.
+        let other = domain.pod(options(&server), &budgets);
+        assert_eq!(other.acquire(ask, PATIENCE).await, Ok(Answer::Over));
+        let mut tries = 0;
+        while domain.status(&[0]).await.account.returned == 0 {
+            tries += 1;
+            assert!(tries < 1_000, "it never comes back");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+}
+
+#[test]
 fn the_script_may_be_forgotten() {
     with_each(async |server| {
         let mut domain = Domain::new(&server, options(&server), &[requests(1, 60)]).await;

@@ -291,7 +291,7 @@ fn a_provider_s_rest_is_one_for_all_pods_then_one_probes_then_all_go() {
         let (one, other) = (pod(&engine, &budgets), pod(&engine, &budgets));
         let refused = granted(&one, &[0]).await;
         leaves(&refused);
-        refused.penalise(Duration::from_millis(1_500));
+        refused.penalise(Duration::from_secs(3));
         drop(refused);
         // Told in the background: at the latest with what the same pod asks next.
         let wait = waits(&mut ask(&one, &[0])).await;
@@ -309,6 +309,14 @@ fn a_provider_s_rest_is_one_for_all_pods_then_one_probes_then_all_go() {
             }
         };
         assert_eq!(wait.reason, Reason::Cooldown);
+        // An operator sees it at any pod.
+        let third = pod(&engine, &budgets);
+        let rests = async {
+            while third.status()[0].rests.is_none() {
+                third.refresh().await;
+            }
+        };
+        timeout(LIMIT, rests).await.unwrap();
         let probe = lease(&mut first).await;
         leaves(&probe);
         let mut second = ask(&other, &[0]);

@@ -31,7 +31,12 @@ fn a_cluster_keeps_a_domain_in_one_slot() {
                 place: EnginePlace::Cluster(vec![server.url()]),
                 ..options(&server)
             };
+            beside.run::<()>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
             let mut domain = Domain::new(&server, options, &[requests(1, 60)]).await;
+            let said = domain.shared.server().unwrap();
+            assert!(said.warnings()[0].contains("allkeys-lru"), "{said:?}");
+            assert!(!said.version.is_empty(), "{said:?}");
+            assert_eq!(said.run, "-");
             domain.send(1).await;
             assert_eq!(wait_of(&domain.ask(2).await), Some(60 * SECOND));
             domain.beside.run::<()>(&["SCRIPT", "FLUSH"]);

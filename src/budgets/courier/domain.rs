@@ -102,6 +102,16 @@ impl Domain {
         ones.any(|one| one.settings.concurrent.is_some())
     }
 
+    /// The longest of all windows, with its margin.
+    pub(super) fn longest(&self) -> Duration {
+        let all = self.budgets.iter().map(|one| &one.settings);
+        let lengths = all.flat_map(|settings| {
+            let windows = settings.windows.iter();
+            windows.map(|window| window.window.saturating_add(settings.margin))
+        });
+        Duration::from_micros(lengths.max().unwrap_or(0))
+    }
+
     /// An answer with the names of budgets outside.
     pub(super) fn told(&self, answer: Answer) -> Answer {
         match answer {
@@ -159,6 +169,7 @@ impl One {
             entries: Some(status.entries),
             overruns: status.overruns,
             learning: status.learning,
+            rests: status.rests,
             age,
         }
     }
@@ -298,6 +309,13 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_window_is_of_those_that_are_shared() {
+        assert_eq!(domain(OnLoss::Open).longest(), Duration::from_secs(60));
+        let local = Domain::new(&engine(OnLoss::Open), &[budget(false, None, &[])]);
+        assert_eq!(local.longest(), Duration::ZERO);
+    }
+
+    #[test]
     fn the_engine_never_grants_what_pods_may_take_without_it() {
         let limits = |on_loss| {
             let settings = &domain(on_loss).settings()[1];
@@ -317,6 +335,7 @@ mod tests {
             entries: 9,
             overruns: 1,
             learning: Duration::ZERO,
+            rests: Duration::from_secs(2),
             used: used.into(),
         };
         let status = Status {

@@ -91,6 +91,9 @@ async fn watch(inner: &Inner) {
                     inner.renewing.notify_one();
                 }
             }
+            // An answer was late. Whoever waits for it asks again, by another connection, and says so if there
+            // is none then either.
+            Linked::Down(Lost::Timeout) if inner.standing().is_up() => {}
             Linked::Down(lost) => inner.is_lost(&lost),
         }
     }

@@ -108,6 +108,11 @@ impl Standing {
         self.state == State::Lost
     }
 
+    /// Whether it knows of all that was sent in the last `window`: it was never lost, or is back for so long.
+    pub(super) fn knows_all(&self, now: Duration, window: Duration) -> bool {
+        self.is_up() && (self.losses == 0 || now.saturating_sub(self.since) >= window)
+    }
+
     /// Since when it is there, or not, and why not.
     pub(super) fn since(&self) -> (Duration, Option<String>) {
         let why = match self.state {
@@ -176,6 +181,20 @@ mod tests {
         assert!(!standing.lost(SECOND, &MEMORY));
         assert_eq!(standing.changes(&mut told), [Change::Refused(MEMORY)]);
         assert_eq!(standing.losses, 1);
+    }
+
+    #[test]
+    fn what_was_sent_while_it_was_lost_is_unknown_to_it_for_a_window() {
+        let mut standing = Standing::default();
+        let knows = |standing: &Standing, now: u32| standing.knows_all(now * SECOND, 60 * SECOND);
+        assert!(!knows(&standing, 1));
+        standing.up(SECOND);
+        assert!(knows(&standing, 1));
+        standing.lost(100 * SECOND, &Lost::Timeout);
+        assert!(!knows(&standing, 100));
+        standing.up(101 * SECOND);
+        assert!(!knows(&standing, 160));
+        assert!(knows(&standing, 161));
     }
 
     #[test]

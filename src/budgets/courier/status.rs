@@ -62,7 +62,8 @@ impl Inner {
             server: name,
             version,
             round_trip: standing.round_trip,
-            is_strict: standing.is_up() || self.on_loss != OnLoss::Open,
+            is_strict: self.on_loss != OnLoss::Open
+                || standing.knows_all(now, self.domain.longest()),
             on_loss: self.on_loss,
             disagrees: standing.disagrees,
             warnings: warnings.unwrap_or_default(),

@@ -4,10 +4,7 @@
 //! repeated below: a call that got no answer is the caller's to repeat.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -49,14 +46,14 @@ enum State {
 /// The connection that there is now.
 pub(super) struct Link {
     state: watch::Sender<State>,
-    /// The last connection that broke.
-    broken: AtomicU64,
+    /// The last connection that broke, and why.
+    broken: Mutex<Option<(u64, Lost)>>,
     breaks: Notify,
 }
 
 /// A new connection, with the script loaded.
-async fn open(door: &Door, number: u64, script: &str) -> Result<Connection, Lost> {
-    let (wire, server, digest) = door.open(script).await?;
+async fn open(door: &Door, number: u64, inner: &Inner) -> Result<Connection, Lost> {
+    let (wire, server, digest) = door.open(&inner.keys, &inner.options.script).await?;
     if let Some(old) = server.too_old() {
         return Err(Lost::Refused(Refused::Other(old)));
     }
@@ -96,7 +93,7 @@ impl Link {
         let down = State::Down(Lost::Disconnected("not connected yet".into()));
         Self {
             state: watch::Sender::new(down),
-            broken: AtomicU64::new(0),
+            broken: Mutex::default(),
             breaks: Notify::new(),
         }
     }
@@ -143,9 +140,27 @@ impl Link {
     }
 
     /// This connection is of no use any more.
-    pub(super) fn is_broken(&self, connection: &Connection) {
-        self.broken.fetch_max(connection.number, Ordering::Relaxed);
+    pub(super) fn is_broken(&self, connection: &Connection, why: &Lost) {
+        let number = connection.number;
+        let why = match why {
+            Lost::Timeout | Lost::Disconnected(_) => why.clone(),
+            // Waiting for another one helps.
+            other => Lost::Disconnected(other.to_string()),
+        };
+        {
+            let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+            if broken.as_ref().is_none_or(|(last, _)| *last < number) {
+                *broken = Some((number, why));
+            }
+        }
         self.breaks.notify_one();
+    }
+
+    /// Why a connection is of no use any more, if it is not.
+    fn broke(&self, number: u64) -> Option<Lost> {
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, why) = broken.as_ref().filter(|(last, _)| *last >= number)?;
+        Some(why.clone())
     }
 
     /// The engine is to be greeted again: it does not know what it should.
@@ -184,7 +199,7 @@ pub(super) async fn keep(inner: Arc<Inner>, door: Door) {
     let link = &inner.link;
     let mut pause = FIRST_PAUSE;
     for number in 1.. {
-        let opened = match open(&door, number, &inner.options.script).await {
+        let opened = match open(&door, number, &inner).await {
             Ok(connection) => inner.greet(&connection).await.map(|()| connection),
             Err(lost) => Err(lost),
         };
@@ -208,8 +223,8 @@ async fn serve(inner: &Inner, connection: Connection) -> Lost {
     link.state.send_replace(State::Up(Arc::clone(&connection)));
     loop {
         link.breaks.notified().await;
-        if link.broken.load(Ordering::Relaxed) >= connection.number {
-            return Lost::Disconnected("it broke".into());
+        if let Some(why) = link.broke(connection.number) {
+            return why;
         }
         if let Err(lost) = inner.greet(&connection).await {
             return lost;

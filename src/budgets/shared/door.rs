@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::{
     BadOptions, Lost, Options,
+    keys::Keys,
     sentinel::{self, Sentinels},
     server::Server,
 };
@@ -94,10 +95,14 @@ impl Door {
     }
 
     /// A new connection, the server at its other end, and the name under which it knows the script.
-    pub(super) async fn open(&self, script: &str) -> Result<(Wire, Server, String), Lost> {
+    pub(super) async fn open(
+        &self,
+        keys: &Keys,
+        script: &str,
+    ) -> Result<(Wire, Server, String), Lost> {
         match &self.place {
             Place::One(client) => self.in_time(self.at_server(client, script)).await,
-            Place::Cluster(client) => self.in_time(at_cluster(client, script)).await,
+            Place::Cluster(client) => self.in_time(at_cluster(client, keys, script)).await,
             Place::Sentinel(primary) => {
                 let sentinels = &primary.sentinels;
                 let place = sentinels.primary(self.connect_timeout).await?;
@@ -139,11 +144,20 @@ impl Door {
     }
 }
 
-async fn at_cluster(client: &ClusterClient, script: &str) -> RedisResult<(Wire, Server, String)> {
+async fn at_cluster(
+    client: &ClusterClient,
+    Keys([key, ..]): &Keys,
+    script: &str,
+) -> RedisResult<(Wire, Server, String)> {
     let mut wire = Wire::Cluster(client.get_async_connection().await?);
+    // What goes by the key is answered by the node that has the domain.
+    let info = "return redis.call('INFO', 'everything')";
+    let info = redis::cmd("EVAL").arg(info).arg(1).arg(key).to_owned();
+    let server = Server::read(&wire.text(info).await?);
     let digest = wire.text(load(script)).await?;
-    // Calls go to the node that has the domain: the script asks that one.
-    Ok((wire, Server::unknown(), digest))
+    // Another may have it by the next call: the script asks whom it runs in.
+    let run = "-".into();
+    Ok((wire, Server { run, ..server }, digest))
 }
 
 impl Primary {

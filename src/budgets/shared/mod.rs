@@ -206,6 +206,8 @@ pub struct BudgetStatus {
     pub overruns: u64,
     /// For how long nothing is granted yet: what was before the epoch may still matter.
     pub learning: Duration,
+    /// For how long it rests yet, by a provider's word to any pod.
+    pub rests: Duration,
     /// How much of each window, then of each day's cap, is used; in the configuration's order.
     pub used: Vec<u64>,
 }
@@ -367,7 +369,7 @@ impl Inner {
                     // One who had little time left says nothing of the connection.
                     let waited = self.now().saturating_sub(since) + PAUSE >= self.options.timeout;
                     if waited || *lost != Lost::Timeout {
-                        self.link.is_broken(&connection);
+                        self.link.is_broken(&connection, lost);
                     }
                 }
             }

@@ -19,16 +19,6 @@ pub struct Server {
 }
 
 impl Server {
-    pub(super) fn unknown() -> Self {
-        Self {
-            name: String::new(),
-            version: String::new(),
-            run: "-".into(),
-            maxmemory_policy: String::new(),
-            is_primary: true,
-        }
-    }
-
     /// From the answer to `INFO`.
     pub(super) fn read(info: &str) -> Self {
         let field = |name: &str| {
@@ -55,7 +45,12 @@ impl Server {
 
     pub(super) fn too_old(&self) -> Option<String> {
         let major = self.version.split('.').next()?.parse::<u64>().ok()?;
-        (major < OLDEST).then(|| {
+        let oldest = if self.name == "valkey" {
+            OLDEST + 1
+        } else {
+            OLDEST
+        };
+        (major < oldest).then(|| {
             let Self { name, version, .. } = self;
             format!("{name} {version} is too old: Redis 7 or Valkey 8 is needed")
         })
@@ -98,6 +93,12 @@ mod tests {
         let old = Server::read("redis_version:6.2.1\r\nrun_id: \r\n");
         assert!(old.too_old().unwrap().starts_with("redis 6.2.1 is too old"));
         assert_eq!(old.run, "-");
+        let fork = Server::read("redis_version:7.2.4\r\nvalkey_version:7.2.5\r\n");
+        assert!(
+            fork.too_old()
+                .unwrap()
+                .starts_with("valkey 7.2.5 is too old")
+        );
         let silent = Server::read("");
         assert_eq!((silent.too_old(), silent.warnings()), (None, Vec::new()));
     }

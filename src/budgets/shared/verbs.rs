@@ -59,7 +59,11 @@ impl Shared {
         };
         let answer = self.inner.ask(&call, patience).await;
         let answer = answer.and_then(|(head, reader)| read_answer(&head, reader, &asked))?;
-        doubt.id = None;
+        // Granted before, and too late to be sent: nobody else gives that back.
+        let is_stray = answer == Answer::Over && !self.inner.ledger().held.contains_key(&ask.lease);
+        if !is_stray {
+            doubt.id = None;
+        }
         if answer == Answer::Granted {
             let held = Held {
                 budgets: ask.budgets.into(),
@@ -196,8 +200,10 @@ impl Shared {
                 continue;
             }
             ledger.confirm(*id, *times);
-            // What is unsent ends at its time, however often it is renewed.
-            if times % 2 == 1 {
+            // What is unsent ends at its time, however often it is renewed; also what stayed since the batch
+            // was made.
+            let held = ledger.held.get(id);
+            if times % 2 == 1 && held.is_some_and(|held| held.times == *times) {
                 renewed.prolonged.push(*id);
             }
         }
@@ -287,6 +293,7 @@ impl Shared {
             let entries = reader.number()?;
             let overruns = reader.number()?;
             let learning = Duration::from_micros(reader.number()?);
+            let rests = Duration::from_micros(reader.number()?);
             let limits = reader.index(1_000)?;
             let used = (0..limits)
                 .map(|_| reader.number())
@@ -296,6 +303,7 @@ impl Shared {
                 entries,
                 overruns,
                 learning,
+                rests,
                 used,
             });
         }

@@ -141,6 +141,9 @@ impl<P: Pace> Desk<P> {
     pub fn turn(&mut self, budget: BudgetId, day: Day) {
         if let Some(counter) = self.counters.get_mut(budget) {
             counter.day = day;
+            if let Some(afar) = &mut counter.afar {
+                afar.begins_on(day);
+            }
         }
     }
 

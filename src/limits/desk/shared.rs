@@ -11,7 +11,7 @@
 
 use super::{Desk, Event, Obstacle, Pace, Refused, Stands, outlook::Told, serve::Shut};
 use crate::limits::{
-    BudgetId, Denied, LeaseId, Limit, Micros, Settings, Weights, fairness::Ticket,
+    BudgetId, Day, Denied, LeaseId, Limit, Micros, Settings, Weights, fairness::Ticket,
 };
 
 /// The engine is asked again at least so often, whatever time it named: others may have given something back.
@@ -76,12 +76,21 @@ pub(super) struct Afar {
     /// The part of its limits that the engine never hands out, where there is one, and from when it may be
     /// used: whoever had this share before, until this process began, may have used it in the same window.
     share: Option<(BudgetId, Micros)>,
+    /// The day on which this process began: of its cap a share may have been used, too.
+    first_day: Option<i64>,
     /// Who tries.
     trial: Option<Ticket>,
     /// What the engine said last, and when it is asked again.
     shut: Option<(Obstacle, Option<Micros>, Micros)>,
     /// The last that was heard was of the engine itself, not of the budget.
     was_away: bool,
+}
+
+impl Afar {
+    /// It is this day, the first that is told.
+    pub(super) fn begins_on(&mut self, day: Day) {
+        self.first_day.get_or_insert(day.number);
+    }
 }
 
 /// One who tries.
@@ -118,6 +127,7 @@ impl<P: Pace> Desk<P> {
             if let Some(counter) = self.counters.get_mut(id) {
                 counter.afar = Some(Afar {
                     share,
+                    first_day: None,
                     trial: None,
                     shut: None,
                     was_away: false,
@@ -156,10 +166,14 @@ impl<P: Pace> Desk<P> {
             }
             Said::Never { budget, limit } => {
                 self.limits.undo(now, trial.lease);
-                self.remove(ticket);
-                self.count_refused(budget);
-                let why = Refused::Never { budget, limit };
-                self.events.push_back(Event::Refused { ticket, why });
+                if self.leave_way(ticket, trial.way) {
+                    self.retell = Some(0);
+                } else {
+                    self.remove(ticket);
+                    self.count_refused(budget);
+                    let why = Refused::Never { budget, limit };
+                    self.events.push_back(Event::Refused { ticket, why });
+                }
             }
             Said::Lost => {
                 self.limits.undo(now, trial.lease);
@@ -188,6 +202,8 @@ impl<P: Pace> Desk<P> {
     pub fn engine_up(&mut self, now: Micros) {
         if self.lost {
             self.lost = false;
+            // It may yet have to learn: whoever was told that it is lost hears that soon.
+            self.retell = Some(0);
             for counter in &mut self.counters {
                 if let Some(afar) = &mut counter.afar {
                     afar.shut = None;
@@ -218,13 +234,12 @@ impl<P: Pace> Desk<P> {
         }
     }
 
-    /// How much of the process's own share of a shared budget is used, limit by limit.
-    pub fn share_used(&mut self, now: Micros, budget: BudgetId) -> Vec<(Limit, u64)> {
-        let share = self.afar(budget).and_then(|afar| afar.share);
-        share.map_or_else(Vec::new, |(share, _)| {
-            let day = self.day(budget);
-            self.limits.used(share, now, day)
-        })
+    /// Whether a cap of the day counts sends that this process may not know of.
+    fn is_first_day(&self, budget: BudgetId) -> bool {
+        let settings = self.limits.settings(budget);
+        let is_capped = settings.is_some_and(|settings| !settings.daily.is_empty());
+        let first = self.afar(budget).and_then(|afar| afar.first_day);
+        is_capped && first.is_none_or(|first| first == self.day(budget).number)
     }
 
     /// Whether somebody tries for a budget of `set`.
@@ -253,6 +268,9 @@ impl<P: Pace> Desk<P> {
                 (OnLoss::Open, _) => None,
                 (OnLoss::LocalShare, Some((_, from))) if now < from => {
                     shut(Obstacle::EngineLearns, Some(from))
+                }
+                (OnLoss::LocalShare, Some(_)) if self.is_first_day(budget) => {
+                    shut(Obstacle::EngineLearns, Some(self.day(budget).ends))
                 }
                 (OnLoss::LocalShare, Some((share, _))) => {
                     let day = [self.day(budget)];
@@ -379,6 +397,30 @@ impl<P: Pace> Desk<P> {
             self.count_granted(now, &place.set);
         }
         self.events.push_back(Event::Granted { ticket, way, lease });
+    }
+
+    /// `ticket` no longer waits for one of its ways. `false` if it has no other.
+    fn leave_way(&mut self, ticket: Ticket, way: usize) -> bool {
+        let waiter = self.waiters.get_mut(&ticket);
+        let Some(waiter) = waiter.filter(|waiter| waiter.places.len() > 1) else {
+            return false;
+        };
+        let places = std::mem::take(&mut waiter.places).into_iter();
+        let (gone, kept): (Vec<_>, Vec<_>) = places.partition(|(index, _)| *index == way);
+        let (weights, of_others) = (waiter.weights, kept.clone());
+        waiter.places = kept.into();
+        for (_, place) in &gone {
+            self.queue.leave(place, ticket, weights);
+        }
+        super::for_each_budget(&gone, |budget| {
+            let mut others = of_others.iter();
+            if !others.any(|(_, place)| place.set.contains(&budget))
+                && let Some(counter) = self.counters.get_mut(budget)
+            {
+                counter.waiting -= 1;
+            }
+        });
+        !gone.is_empty()
     }
 
     fn shared_of(&self, ticket: Ticket) -> Vec<BudgetId> {

@@ -107,7 +107,11 @@ fn an_engine_that_forgot_is_not_lost_and_is_told_again() {
 #[test]
 fn what_happened_meanwhile_is_told_when_it_is_back() {
     with_each(async |server| {
-        let engine = engine(&server, OnLoss::Closed);
+        // What is unsent lives for no longer than it takes to notice this.
+        let engine = SharedEngine {
+            timeout: SECOND / 5,
+            ..engine(&server, OnLoss::Closed)
+        };
         let (pod, other) = (Pod::of(&engine), Pod::of(&engine));
         let leases = [
             pod.sent(&[AT_A_TIME]).await,
@@ -170,5 +174,51 @@ fn its_end_is_the_end_of_its_tasks() {
         let inner = Arc::downgrade(&pod.courier.inner);
         drop(pod.courier);
         until("nothing is left", || inner.strong_count() == 0).await;
+    });
+}
+
+#[test]
+fn one_late_answer_is_no_loss() {
+    with_each(async |server| {
+        let pod = Pod::start(&server);
+        pod.granted(&[AT_A_TIME]).await;
+        until("it is there", || pod.is_up()).await;
+        signal(&server, "-STOP");
+        let asking = pod
+            .courier
+            .acquire(Id::random(), &[AT_A_TIME], NOTHING, SECOND, None);
+        // More than a time-out, less than three.
+        let going = async {
+            tokio::time::sleep(7 * SECOND / 10).await;
+            signal(&server, "-CONT");
+        };
+        let (answer, ()) = tokio::join!(asking, going);
+        assert_eq!(answer, Ok(Answer::Granted));
+        assert_eq!(pod.courier.status().losses, 0);
+        assert!(pod.is_up());
+    });
+}
+
+#[test]
+fn what_was_sent_without_it_is_unknown_to_it_for_a_window() {
+    with_each(async |mut server| {
+        let minute = WindowLimit {
+            measure: Measure::Requests,
+            limit: 9,
+            window: 60_000_000,
+        };
+        let budgets = [budget("b", true, None, &[minute])];
+        let pods = [OnLoss::Open, OnLoss::LocalShare]
+            .map(|on_loss| Pod::with(&engine(&server, on_loss), &budgets));
+        let are_up = |up| pods.iter().all(|pod| pod.is_up() == up);
+        let strict = || pods.each_ref().map(|pod| pod.courier.status().is_strict);
+        until("it is there", || are_up(true)).await;
+        assert_eq!(strict(), [true, true]);
+        server.kill();
+        until("it is lost", || are_up(false)).await;
+        assert_eq!(strict(), [false, true]);
+        server.start_again();
+        until("it is back", || are_up(true)).await;
+        assert_eq!(strict(), [false, true]);
     });
 }

@@ -212,6 +212,10 @@ elseif verb == 'replay' then
             if state ~= UNSENT then
                 send(lease, now - ago)
                 sent = sent + 1
+                for _, part in ipairs(lease.parts) do
+                    -- Its answer may have begun long ago: it tries no rest.
+                    probe_over(load(part.name), lease.id, now, false)
+                end
             end
             if state == OVER then
                 close(lease, now, nil)
@@ -224,8 +228,8 @@ elseif verb == 'replay' then
     return answer('ok', { taken })
 
 elseif verb == 'status' then
-    -- budgets. For each: sends that run, entries, overruns, for how long it grants nothing yet, then how much
-    -- of each window and of each day's cap is used, after how many these are; before all, the account.
+    -- budgets. For each: sends that run, entries, overruns, for how long it grants nothing yet, and for how long
+    -- it rests, then how much of each window and of each day's cap is used, after how many these are; before all, the account.
     local found = { granted, sent, returned, expired }
     for _, one in ipairs(asked()) do
         local budget, limits = load(one.name), one.own
@@ -241,6 +245,7 @@ elseif verb == 'status' then
         tell(budget.next - budget.front)
         tell(budget.overruns)
         tell(math.max(learns_until(one) - now, 0))
+        tell((rests_until(budget) or now) - now)
         tell(#limits.windows + #limits.daily)
         for i = 1, #limits.windows do
             local state = one.limits.windows[i].state
