@@ -12,6 +12,7 @@ mod announced;
 mod attempts;
 mod decide;
 mod hint;
+mod native;
 mod policy;
 mod read;
 mod reason;

@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 use super::Schema;
 use crate::proto::{Conversation, tool_choice::Mode};
 
-/// What a request says of tools, as far as it is known. [`Tools::default`] knows nothing, as of a body in
-/// the provider's own format: there every name is taken for one that is offered.
+/// What a request says of tools, as far as it is known. [`Tools::default`] knows nothing: there every name is
+/// taken for one that is offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools {
     /// The names of the tools that are offered. `None` where that is not known.

@@ -10,7 +10,7 @@ use super::{
     same_place::Place,
     sequel::Stored,
     spent::{Evidence, spent},
-    state::{Finish, Outcome, State},
+    state::Finish,
     timers::{LastEvent, Phase, Timer},
     transcript::MAX_DELTA_BYTES,
 };
@@ -314,8 +314,7 @@ impl Generation {
         self.attempt_failed(now, failure, commons);
     }
 
-    /// The evidence is complete: the attempt becomes the message, unless the gate rejects it or its tool
-    /// calls are malformed.
+    /// The evidence is complete: the attempt becomes the message, unless the gate rejects it.
     fn accept(&mut self, now: Time, commons: &impl Access) {
         if !self.judge(now, commons) {
             return;
@@ -323,45 +322,9 @@ impl Generation {
         let Some(finish) = self.running().and_then(|attempt| attempt.finish.clone()) else {
             return;
         };
-        let Some(left_out) = self.pass_gate(now, &finish, commons) else {
-            return;
-        };
-        let mut closing = match commit::close(self.transcript.blocks(), &finish, &left_out) {
-            Ok(closing) => closing,
-            Err(failure) => return self.attempt_failed(now, failure, commons),
-        };
-        if left_out.text {
-            self.void_text();
+        if let Some(left_out) = self.pass_gate(now, &finish, commons) {
+            self.commit(now, &finish, &left_out, commons);
         }
-        let State::Running(attempt) = &mut self.state else {
-            return;
-        };
-        let (usage, output_bytes) = (attempt.usage, attempt.output_bytes);
-        closing.last.model = std::mem::take(&mut attempt.model);
-        closing.last.provider_request_id = std::mem::take(&mut attempt.request_id);
-        if let Some(entry) = self.ledger.current() {
-            entry.ended = Some(now);
-            entry.usage = usage;
-            entry.estimate_usage(output_bytes);
-        }
-        self.settle(usage, output_bytes, false, None);
-        let (cost, counted) = self.ledger.message_usage();
-        closing.last.usage = cost;
-        if usage.is_none() || !counted {
-            closing.flag_usage_estimated();
-        }
-        if self.transcript.blocks().iter().any(|block| block.differs) {
-            closing.flag_snapshot_mismatch();
-        }
-        self.sequel = None;
-        closing.set_ledger(self.ledger.to_proto(self.params.wall_origin));
-        self.observe_attempt_ended();
-        if let Some(target) = self.itinerary.current() {
-            let name = std::sync::Arc::clone(&target.name);
-            commons.with(|commons| commons.succeed(&name));
-        }
-        self.commands.push_back(Command::Finish);
-        self.end(now, Outcome::Committed(Box::new(closing)), commons);
     }
 
     /// Closes the entry of the attempt in flight; where the attempt stood.
@@ -404,7 +367,7 @@ impl Generation {
     }
 
     /// Settles the lease of the attempt that is over, if it may have left.
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         usage: Option<Usage>,
         output_bytes: usize,
@@ -451,7 +414,7 @@ impl Generation {
         });
     }
 
-    fn observe_attempt_ended(&mut self) {
+    pub(super) fn observe_attempt_ended(&mut self) {
         let wall_origin = self.params.wall_origin;
         if let Some(entry) = self.ledger.current() {
             let entry = Box::new(entry.to_proto(wall_origin));

@@ -1,12 +1,15 @@
 //! How a generation ends, whatever the reason.
 
+use std::sync::Arc;
+
 use super::{
     Time,
+    commit::{self, LeftOut},
     commons::Access,
     event::{Command, Observation},
     generation::{Generation, ours},
     ledger,
-    state::{Outcome, State},
+    state::{Finish, Outcome, State},
 };
 use crate::{
     proto::{Failed, StoppedBy},
@@ -14,6 +17,52 @@ use crate::{
 };
 
 impl Generation {
+    /// The attempt becomes the message, without what is `left_out`, unless its tool calls are malformed.
+    pub(super) fn commit(
+        &mut self,
+        now: Time,
+        finish: &Finish,
+        left_out: &LeftOut,
+        commons: &impl Access,
+    ) {
+        let mut closing = match commit::close(self.transcript.blocks(), finish, left_out) {
+            Ok(closing) => closing,
+            Err(failure) => return self.attempt_failed(now, failure, commons),
+        };
+        if left_out.text {
+            self.void_text();
+        }
+        let State::Running(attempt) = &mut self.state else {
+            return;
+        };
+        let (usage, output_bytes) = (attempt.usage, attempt.output_bytes);
+        closing.last.model = std::mem::take(&mut attempt.model);
+        closing.last.provider_request_id = std::mem::take(&mut attempt.request_id);
+        if let Some(entry) = self.ledger.current() {
+            entry.ended = Some(now);
+            entry.usage = usage;
+            entry.estimate_usage(output_bytes);
+        }
+        self.settle(usage, output_bytes, false, None);
+        let (cost, counted) = self.ledger.message_usage();
+        closing.last.usage = cost;
+        if usage.is_none() || !counted {
+            closing.flag_usage_estimated();
+        }
+        if self.transcript.blocks().iter().any(|block| block.differs) {
+            closing.flag_snapshot_mismatch();
+        }
+        self.sequel = None;
+        closing.set_ledger(self.ledger.to_proto(self.params.wall_origin));
+        self.observe_attempt_ended();
+        if let Some(target) = self.itinerary.current() {
+            let name = Arc::clone(&target.name);
+            commons.with(|commons| commons.succeed(&name));
+        }
+        self.commands.push_back(Command::Finish);
+        self.end(now, Outcome::Committed(Box::new(closing)), commons);
+    }
+
     pub(super) fn on_refused(&mut self, now: Time, failure: Failure, commons: &impl Access) {
         if !matches!(self.state, State::Reserving { .. }) {
             return;

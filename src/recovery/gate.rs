@@ -230,3 +230,127 @@ fn rejection(reason: Reason) -> Failure {
     failure.gate_reason = reason.as_str();
     failure
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, time::Duration};
+
+    use super::*;
+    use crate::{
+        proto::{
+            Committed, Delivery, FinishReason, committed::Flag, generate_response::Frame, part,
+        },
+        protocol::{Delta, Event as Decoded},
+        recovery::{
+            Commons, Event, Next, Params, Target, Upstream,
+            settings::{Backoff, CircuitSettings, Policy, RetryBudgetSettings, Timers},
+        },
+    };
+
+    fn params() -> Params {
+        let target = Target {
+            name: "a/m".into(),
+            provider: "a".into(),
+            domains: vec!["a".into()],
+            model: "m".into(),
+            context_window: None,
+            timers: Timers::HOSTED,
+            credentials: 0,
+            continues: false,
+            resumes: false,
+            fallback: false,
+        };
+        Params {
+            id: "g1".into(),
+            targets: [target].into(),
+            skipped: Box::default(),
+            policy: Policy {
+                max_attempts: 1,
+                deadline: Duration::from_secs(600),
+                patience: Duration::ZERO,
+                replay: Replay::Restart,
+                replay_first_token: false,
+                backoff: Backoff {
+                    base: Duration::ZERO,
+                    max: Duration::ZERO,
+                    jitter: 0.0,
+                },
+                circuit: CircuitSettings {
+                    failures: 5,
+                    open: Duration::from_secs(30),
+                },
+            },
+            gate: None,
+            fallback: true,
+            delivery: Delivery::Preview,
+            detach_grace: Duration::ZERO,
+            max_message_bytes: 1 << 20,
+            client_idle: Duration::ZERO,
+            scope: None,
+            caller_deadline: None,
+            wall_origin: Duration::ZERO,
+            seed: 7,
+        }
+    }
+
+    /// No model whose text could be suppressed is read yet: the verdict is put in here.
+    #[test]
+    fn suppressed_text_is_reset_and_no_part_of_the_message() {
+        let now = Time::default();
+        let commons = RefCell::new(Commons::new(RetryBudgetSettings {
+            ratio: 1.0,
+            floor: 1,
+            per: Duration::from_secs(10),
+        }));
+        let mut generation = Generation::new(now, params(), &commons).unwrap();
+        generation.handle(now, Event::Start, &commons);
+        generation.handle(now, Event::Reserved { credential: 0 }, &commons);
+        let call = Delta::ToolCallStart {
+            call: 0,
+            id: "c",
+            name: "read",
+        };
+        let mut frames = Vec::new();
+        let mut read = |generation: &mut Generation| {
+            while let Next::Frame(frame) = generation.next_frame(now, 1) {
+                frames.extend(frame.frame);
+            }
+        };
+        for delta in [Delta::Text("<debris>"), call] {
+            let signal = Upstream::Decoded(Decoded::Delta(delta));
+            generation.handle(now, Event::Upstream { attempt: 1, signal }, &commons);
+            read(&mut generation);
+        }
+        let finish = Finish {
+            reason: FinishReason::ToolCalls,
+            native: String::new(),
+        };
+        let left_out = LeftOut {
+            calls: Vec::new(),
+            text: true,
+        };
+        generation.commit(now, &finish, &left_out, &commons);
+        read(&mut generation);
+        let [.., Frame::PreviewReset(reset), Frame::Committed(committed)] = &frames[..] else {
+            panic!("{frames:?}");
+        };
+        assert_eq!((reset.attempt, &reset.blocks[..]), (1, &[0][..]));
+        assert_eq!(reset.verdict.as_ref().unwrap().class(), Class::GateRejected);
+        let Committed { message, flags, .. } = committed;
+        assert!(flags.contains(&Flag::ContentSuppressed.into()));
+        let [part] = &message[..] else {
+            panic!("{message:?}");
+        };
+        assert!(matches!(part.part, Some(part::Part::ToolCall(_))));
+        // Who attaches is not given it either.
+        let delivery = Delivery::Preview;
+        let attach = Event::Attach {
+            delivery,
+            caller_deadline: None,
+        };
+        generation.handle(now, attach, &commons);
+        while let Next::Frame(frame) = generation.next_frame(now, 2) {
+            assert!(!format!("{frame:?}").contains("debris"));
+        }
+    }
+}

@@ -182,11 +182,12 @@ pub fn check_plain_fields(start: &Start) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What the request says of tools, as far as that is known: a native body is not looked into.
+/// What the request says of tools, as far as that is known.
 fn tools(start: &Start) -> Tools {
     match &start.input {
         Some(Input::Conversation(conversation)) => Tools::of(conversation),
-        Some(Input::Native(_)) | None => Tools::default(),
+        Some(Input::Native(body)) => Tools::of_native(body.protocol(), &body.json),
+        None => Tools::default(),
     }
 }
 

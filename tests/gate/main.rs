@@ -5,6 +5,7 @@
 mod announced;
 mod attempts;
 mod hints;
+mod natives;
 mod policies;
 mod properties;
 mod reading;

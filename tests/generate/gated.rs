@@ -14,7 +14,8 @@ async fn world(turns: &str) -> World {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_no_use_is_void_and_the_next_one_is_asked_for_with_a_hint() {
     let world = world("announced,tool-call").await;
-    let body = r#"{"messages":[{"role":"user","content":"Where is Anna?"}],"tools":[]}"#;
+    let body = r#"{"messages":[{"role":"user","content":"Where is Anna?"}],"tools":[
+        {"type":"function","function":{"name":"lookup"}}]}"#;
     let ended = world.generate_from(&["--gate=agent", "--file=-", "--ledger"], body);
     assert_eq!(ended.code, Some(0), "{ended:#?}");
     ended.told(&[

@@ -3,7 +3,7 @@
 use redrive::{
     gate::{Attempts, Choice, Policy, Tools},
     proto::{Delivery, FinishReason, VerdictClass, generate_response::Frame},
-    protocol::Delta,
+    protocol::{self, Delta},
     recovery::{Command, Gate, Params, Takes, settings::Replay},
     verdict::Class,
 };
@@ -289,6 +289,14 @@ fn nothing_is_tried_again_after_the_deadline_or_where_replays_are_off() {
     script.finish(FinishReason::Stop);
     script.done();
     assert_eq!(script.last(), "failed gate_rejected/empty by deadline");
+    let mut script = Script::start(gated(|params, _| params.policy.deadline = s(5)));
+    script.open();
+    script.pass(s(6));
+    script.text("I'll run it.");
+    script.finish(FinishReason::Stop);
+    script.usage(1);
+    script.done();
+    assert_eq!(script.last(), "committed stop \"I'll run it.\"");
     let mut script = Script::start(gated(|params, _| params.policy.replay = Replay::None));
     script.answer("");
     assert_eq!(
@@ -345,7 +353,7 @@ fn a_hint_is_taken_of_budgets_and_the_retry_budget_is_not() {
 #[test]
 fn rejections_are_no_failures_of_the_target() {
     let shared = commons();
-    for _ in 0..3 {
+    for _ in 0..5 {
         let mut script = Script::start_at(at(0), gated(|_, _| {}), &shared);
         script.fail(provider(Class::ProviderInternal));
         script.next_send();
@@ -354,6 +362,30 @@ fn rejections_are_no_failures_of_the_target() {
         }
     }
     // Five failures in a row would have opened its circuit.
-    let script = Script::start_at(at(100), gated(|_, _| {}), &shared);
+    let script = Script::start_at(at(20), gated(|_, _| {}), &shared);
     assert_eq!(script.visited(), [0]);
+}
+
+#[test]
+fn a_stored_response_that_was_rejected_is_complete_and_is_not_read_on() {
+    let mut script = Script::start(gated(|params, _| {
+        change_targets(params, |target| target.resumes = true);
+    }));
+    script.open();
+    script.decoded(protocol::Event::Started {
+        response_id: Some("r1"),
+        model: None,
+    });
+    script.decoded(protocol::Event::Cursor { sequence: 1 });
+    script.text("Let me read it.");
+    script.finish(FinishReason::Stop);
+    script.done();
+    let send = script.sends[1].clone();
+    assert!(send.hint.is_some() && send.follow_up.is_none());
+    let settled = script.commands.iter().find_map(|command| match command {
+        Command::Settle(spent) => Some(*spent),
+        _ => None,
+    });
+    // Nobody goes on with it: what was seen is all.
+    assert_eq!(settled.unwrap().output_tokens, Some(15));
 }

@@ -394,9 +394,10 @@ async fn a_client_turns_the_gate_on_and_makes_it_stricter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_native_body_gets_the_hint_too_and_its_tools_are_taken_as_they_are_called() {
+async fn a_native_body_gets_the_hint_too_and_its_tools_are_known() {
     let bench = Bench::configured(GATED).await;
-    let body = r#"{"messages": [{"role": "user", "content": "Say hello."}], "x": 1.0}"#;
+    let body = r#"{"messages": [{"role": "user", "content": "Read it."}], "x": 1.0,
+        "tools": [{"type": "function", "function": {"name": "read"}}], "tool_choice": "required"}"#;
     let native = Start {
         input: Some(Input::Native(NativeBody {
             protocol: Protocol::OpenaiChat.into(),
@@ -404,13 +405,14 @@ async fn a_native_body_gets_the_hint_too_and_its_tools_are_taken_as_they_are_cal
         })),
         ..start()
     };
-    bench.provider.then(silent());
-    bench.provider.then(calls(&[("whatever", "{}")]));
+    bench.provider.then(answer("No."));
+    bench.provider.then(calls(&[("raed", "{}")]));
+    bench.provider.then(good_call());
     let ended = bench.generate(native).await.end().await;
-    assert_eq!(ended.sends(), (2, 2));
-    assert_eq!(ended.committed().finish_reason(), FinishReason::ToolCalls);
+    assert_called(ended.committed());
     let bodies = bodies(&bench);
-    assert!(added(&bodies[0], &bodies[1]).contains("no visible text"));
+    assert!(added(&bodies[0], &bodies[1]).contains("which this request demands"));
+    assert!(added(&bodies[0], &bodies[2]).contains("Use only these exact names: read."));
     bench.finish().await;
 }
 

