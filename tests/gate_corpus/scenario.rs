@@ -63,7 +63,7 @@ pub struct Scenario {
     pub protocols: &'static [Protocol],
     /// Why it is rejected, answer by answer: agent, lenient, strict.
     pub reasons: [&'static [&'static str]; 3],
-    /// The same for a native body, where that differs.
+    /// The same for a native body, where one is played, too.
     pub native: Option<[&'static [&'static str]; 3]>,
     /// Whether the end differs for a client that acts on the first delta.
     pub effects: bool,
@@ -129,7 +129,7 @@ pub const SCENARIOS: &[Scenario] = &[
         demands: true,
         rounds: &[THINKS],
         reasons: [&["required_tool"]; 3],
-        native: Some([&["empty"]; 3]),
+        native: Some([&["required_tool"]; 3]),
         effects: true,
         ..PLAIN
     },
@@ -142,7 +142,6 @@ pub const SCENARIOS: &[Scenario] = &[
         }],
         protocols: ALL,
         reasons: [&["tool_error"]; 3],
-        native: Some(NONE),
         effects: true,
         ..PLAIN
     },
@@ -172,7 +171,6 @@ pub const SCENARIOS: &[Scenario] = &[
         rounds: &[THINKS],
         protocols: ALL,
         reasons: [&["empty"]; 3],
-        native: Some([&["empty"]; 3]),
         effects: true,
         ..PLAIN
     },
@@ -195,7 +193,6 @@ pub const SCENARIOS: &[Scenario] = &[
             end: End::ToolCalls,
             ..NOTHING
         }],
-        native: Some(NONE),
         ..PLAIN
     },
     Scenario {
@@ -207,7 +204,6 @@ pub const SCENARIOS: &[Scenario] = &[
             ..NOTHING
         }],
         reasons: [&["tool_error"], &["required_tool"], &["tool_error"]],
-        native: Some(NONE),
         ..PLAIN
     },
     Scenario {

@@ -26,7 +26,6 @@ mod detached;
 mod draining;
 mod effects;
 mod gating;
-mod gating_corpus;
 mod leaving;
 mod native;
 mod opening;
