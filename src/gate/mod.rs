@@ -26,7 +26,7 @@ pub use decide::{Decision, Finish, decide};
 pub use hint::hint;
 pub use policy::{Policy, Preset};
 pub use read::Piece;
-pub use reason::Reason;
+pub use reason::{Reason, Then};
 pub use schema::Schema;
 pub use snapshot::{ControlKind, Fault, Snapshot, ToolError};
 pub use tools::{Choice, Tools};

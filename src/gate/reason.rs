@@ -25,6 +25,31 @@ pub enum Reason {
     MissingTool,
 }
 
+/// What became of an attempt that the gate rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Then {
+    /// The model was asked again, with a hint.
+    Retried,
+    /// It was committed as it is: nothing better could be had, or it must not become void.
+    Delivered,
+    /// The generation failed.
+    Failed,
+}
+
+impl Then {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Retried, Self::Delivered, Self::Failed];
+
+    /// As metrics and logs have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Retried => "retried",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 impl Reason {
     /// All of them.
     pub const ALL: [Self; 10] = [

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::Time;
 use crate::{
+    gate,
     limits::Spent,
     proto::{self, Delivery, LedgerEntry, WaitSource, waiting},
     protocol,
@@ -286,6 +287,13 @@ pub enum Observation {
         block: Option<u32>,
         /// Why.
         class: Class,
+    },
+    /// The turn gate rejected the completed attempt in flight.
+    GateRejected {
+        /// Why.
+        reason: gate::Reason,
+        /// What became of it.
+        then: gate::Then,
     },
     /// An attempt ended.
     AttemptEnded(Box<LedgerEntry>),

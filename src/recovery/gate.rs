@@ -15,7 +15,7 @@ use super::{
     Time,
     commit::{self, LeftOut},
     commons::Access,
-    event::{Command, Hint},
+    event::{Command, Hint, Observation},
     generation::Generation,
     policy::Pick,
     settings::Replay,
@@ -23,7 +23,7 @@ use super::{
     transcript::{Block, Kind},
 };
 use crate::{
-    gate::{self, Attempts, Judgement, Piece, Reason, Snapshot, Tools, Turn},
+    gate::{self, Attempts, Judgement, Piece, Reason, Snapshot, Then, Tools, Turn},
     proto::StoppedBy,
     verdict::{Class, Failure, Origin, Stage},
 };
@@ -95,9 +95,9 @@ impl Generation {
                     text: suppress_text && !stays,
                 });
             }
-            Judgement::Deliver(_) => return Some(LeftOut::default()),
-            Judgement::Retry(_) | Judgement::Exhausted(_) if stays => {
-                return Some(LeftOut::default());
+            Judgement::Deliver(reason) => return self.deliver(reason),
+            Judgement::Retry(reason) | Judgement::Exhausted(reason) if stays => {
+                return self.deliver(reason);
             }
             Judgement::Retry(reason) => (reason, None),
             Judgement::Exhausted(reason) => (reason, Some(StoppedBy::Gate)),
@@ -128,6 +128,7 @@ impl Generation {
             Ok(pick) => pick,
             Err(by) => return self.give_up(now, rejected, by, commons),
         };
+        self.observe_rejected(rejected.reason, Then::Retried);
         self.complete_rejected(now, &failure, commons);
         self.failed_at = Some(now);
         if let Some(gate) = &mut self.params.gate {
@@ -171,8 +172,9 @@ impl Generation {
         commons: &impl Access,
     ) -> Option<LeftOut> {
         if rejected.delivered {
-            return Some(LeftOut::default());
+            return self.deliver(rejected.reason);
         }
+        self.observe_rejected(rejected.reason, Then::Failed);
         let blocks = self.transcript.blocks();
         let failure = match commit::close(blocks, rejected.finish, &LeftOut::default()) {
             Err(malformed) if rejected.reason == Reason::ToolError => malformed,
@@ -181,6 +183,16 @@ impl Generation {
         self.complete_rejected(now, &failure, commons);
         self.end_failed(now, failure, by, commons);
         None
+    }
+
+    /// It is committed as it is.
+    fn deliver(&mut self, reason: Reason) -> Option<LeftOut> {
+        self.observe_rejected(reason, Then::Delivered);
+        Some(LeftOut::default())
+    }
+
+    fn observe_rejected(&mut self, reason: Reason, then: Then) {
+        self.observe(Observation::GateRejected { reason, then });
     }
 
     /// Closes the entry of the attempt in flight, whose response is complete.

@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 use super::{
     Environment, PlannedTarget, Session, Work,
-    gate::Gate,
+    last_word::LastWord,
     plan::Asked,
     reservation::{Held, Progress, Reservation},
     response::Response,
@@ -207,12 +207,12 @@ impl Driver {
             return self.tell(attempt, Seen::Failed(failure));
         };
         let upstream = &self.session.environment.upstream;
-        let gate = Gate {
+        let last_word = LastWord {
             session: Arc::clone(&self.session),
             attempt,
             lease: held.lease.as_ref().and_then(Lease::permit),
         };
-        let permit = Some(Box::new(gate) as Box<dyn Permit>);
+        let permit = Some(Box::new(last_word) as Box<dyn Permit>);
         let exchange = upstream.open(&planned.provider.endpoint, held.slot, request, permit);
         self.running = Some(Running {
             attempt,

@@ -10,7 +10,7 @@ mod cut;
 mod driver;
 mod environment;
 mod estimate;
-mod gate;
+mod last_word;
 mod observe;
 mod plan;
 mod registry;

@@ -47,6 +47,7 @@ impl Driver {
             }
             Observation::UnknownEvent => observer.unknown_event(),
             Observation::Stall { timer, length } => observer.stall(timer, length),
+            Observation::GateRejected { reason, then } => observer.gate_rejected(reason, then),
             Observation::AttemptEnded(entry) => observer.attempt_ended(&entry),
             Observation::Ended => {}
         }

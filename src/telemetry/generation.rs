@@ -14,7 +14,8 @@ use super::{
     labels, semconv,
 };
 use crate::{
-    proto::{Committed, Executed, Failed, Ledger, LedgerEntry, waiting::Reason},
+    gate::{Reason, Then},
+    proto::{Committed, Executed, Failed, Ledger, LedgerEntry, waiting},
     verdict::class::{self, Class},
 };
 
@@ -32,7 +33,7 @@ pub struct Generation<'a> {
 /// Watches one generation from `accepted` to its end, also while it is detached.
 ///
 /// Told in this order: for each attempt `waiting`*, `attempt_started`, `sent`, `response_head`,
-/// `first_token` or `recovered`, `stall`, `attempt_ended`, `preview_reset`; what did not happen is left
+/// `first_token` or `recovered`, `stall`, `gate_rejected`, `attempt_ended`, `preview_reset`; what did not happen is left
 /// out. It is consumed by [`committed`](Self::committed) or [`failed`](Self::failed). Dropped without
 /// either (the process ends, or a bug of ours) it closes its spans and counts as failed.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl GenerationObserver {
 
     /// The generation waits before its next attempt; for `budget`, where that is not empty, and for so
     /// long, where that is known.
-    pub fn waiting(&mut self, reason: Reason, budget: &str, expected: Option<Duration>) {
+    pub fn waiting(&mut self, reason: waiting::Reason, budget: &str, expected: Option<Duration>) {
         if !self.span.is_recording() {
             return;
         }
@@ -175,6 +176,26 @@ impl GenerationObserver {
                 KeyValue::new(semconv::STALL_TIMER, timer),
                 KeyValue::new(semconv::STALL_LENGTH, length.as_secs_f64()),
             ],
+        );
+    }
+
+    /// The turn gate rejected the answer of the attempt in flight.
+    pub fn gate_rejected(&mut self, reason: Reason, then: Then) {
+        self.telemetry.metrics().gate_rejected(reason, then);
+        self.span.add_event(
+            semconv::EVENT_GATE_REJECTED,
+            vec![
+                KeyValue::new(semconv::GATE_REASON, reason.as_str()),
+                KeyValue::new(semconv::GATE_THEN, then.as_str()),
+            ],
+        );
+        tracing::info!(
+            trace_id = %self.span.span_context().trace_id(),
+            generation = self.id,
+            route = self.route,
+            reason = reason.as_str(),
+            then = then.as_str(),
+            "the turn gate rejected an answer"
         );
     }
 

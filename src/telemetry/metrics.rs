@@ -10,6 +10,7 @@
 //! | `redrive_tokens_total` | counter | output tokens; `disposition`: committed, void |
 //! | `redrive_streams_refused_total` | counter | `pace`: connection, label |
 //! | `redrive_unknown_events_total` | counter | `target` |
+//! | `redrive_gate_rejections_total` | counter | `reason`: as `Verdict.gate_reason` has it · `then`: retried, delivered, failed |
 //! | `redrive_generations_active` | gauge | |
 //! | `redrive_time_to_first_token_seconds` | histogram | |
 //! | `redrive_recovery_time_seconds` | histogram | |
@@ -40,7 +41,10 @@ use super::{
     gauges::{Gauge, Gauges},
     labels::{EngineAnswer, Outcome, Pace, TargetNames, verdict},
 };
-use crate::verdict::class::Class;
+use crate::{
+    gate::{Reason, Then},
+    verdict::class::Class,
+};
 
 /// Bucket bounds of both histograms, in seconds: from a cached prompt on a near provider to the
 /// longest `first_token` timer a route has by default.
@@ -56,6 +60,7 @@ pub(super) struct Metrics {
     tokens: Counter<u64>,
     streams_refused: Counter<u64>,
     unknown_events: Counter<u64>,
+    gate_rejections: Counter<u64>,
     time_to_first_token: Histogram<f64>,
     recovery_time: Histogram<f64>,
     budget_wait: Histogram<f64>,
@@ -111,6 +116,10 @@ impl Metrics {
                 .u64_counter("redrive.unknown_events")
                 .with_description("Events and blocks of providers that were passed over, by target")
                 .build(),
+            gate_rejections: meter
+                .u64_counter("redrive.gate_rejections")
+                .with_description("Answers that the turn gate rejected, and what became of them")
+                .build(),
             time_to_first_token: seconds(
                 &meter,
                 "redrive.time_to_first_token",
@@ -161,6 +170,11 @@ impl Metrics {
     pub(super) fn unknown_event(&self, target: &str) {
         let label = KeyValue::new("target", self.targets.label(target));
         self.unknown_events.add(1, &[label]);
+    }
+
+    /// The turn gate rejected an answer.
+    pub(super) fn gate_rejected(&self, reason: Reason, then: Then) {
+        self.gate_rejections.add(1, &gate_labels(reason, then));
     }
 
     /// The first token of a generation came `since_accepted`.
@@ -221,6 +235,11 @@ impl Metrics {
         for pace in Pace::ALL {
             self.streams_refused.add(0, &[pace_label(pace)]);
         }
+        for reason in Reason::ALL {
+            for then in Then::ALL {
+                self.gate_rejections.add(0, &gate_labels(reason, then));
+            }
+        }
         self.tokens(0, 0);
     }
 }
@@ -231,6 +250,13 @@ fn outcome_label(outcome: Outcome) -> KeyValue {
 
 fn pace_label(pace: Pace) -> KeyValue {
     KeyValue::new("pace", pace.label())
+}
+
+fn gate_labels(reason: Reason, then: Then) -> [KeyValue; 2] {
+    [
+        KeyValue::new("reason", reason.as_str()),
+        KeyValue::new("then", then.as_str()),
+    ]
 }
 
 fn disposition(value: &'static str) -> KeyValue {

@@ -82,7 +82,15 @@ const ROOMS: &[Room] = &[
     Room {
         name: "telemetry",
         pure: false,
-        knows: &["clock", "config", "proto", "recovery", "verdict"],
+        knows: &[
+            "clock",
+            "config",
+            "gate::Reason",
+            "gate::Then",
+            "proto",
+            "recovery",
+            "verdict",
+        ],
     },
     Room {
         name: "budgets",

@@ -14,7 +14,7 @@ use crate::support::{
     *,
 };
 
-const GATED: &str = "\
+pub(super) const GATED: &str = "\
 providers:
   a: {base_url: 'http://a.test/v1', profile: hosted}
   b: {base_url: 'http://b.test/v1', profile: hosted}
@@ -56,7 +56,7 @@ fn question() -> Conversation {
     }
 }
 
-fn ask() -> Start {
+pub(super) fn ask() -> Start {
     Start {
         input: Some(Input::Conversation(question())),
         ..start()
@@ -84,7 +84,7 @@ fn gate(preset: &str, max_attempts: Option<u32>) -> Option<GateOptions> {
 }
 
 /// A whole response that calls these tools.
-fn calls(calls: &[(&str, &str)]) -> Script {
+pub(super) fn calls(calls: &[(&str, &str)]) -> Script {
     let mut script = stream();
     for (index, (name, arguments)) in (0..).zip(calls) {
         script = script
@@ -98,12 +98,12 @@ fn calls(calls: &[(&str, &str)]) -> Script {
         .end()
 }
 
-fn good_call() -> Script {
+pub(super) fn good_call() -> Script {
     calls(&[("read", r#"{"path":"a.txt"}"#)])
 }
 
 /// The model only thinks.
-fn silent() -> Script {
+pub(super) fn silent() -> Script {
     stream().complete()
 }
 

@@ -25,6 +25,7 @@ mod delivery;
 mod detached;
 mod draining;
 mod effects;
+mod gate_metrics;
 mod gating;
 mod leaving;
 mod native;

@@ -8,6 +8,7 @@ use std::{
 
 use redrive::{
     config::{self, LogFormat},
+    gate,
     proto::{StoppedBy, VerdictClass as Class},
     telemetry::log::{self, LogError},
 };
@@ -85,6 +86,24 @@ fn a_recovered_generation_warns_once_and_ends_with_one_line() {
                 "void_output_tokens": 1, "waited_ms": 0, "first_token_ms": 300, "elapsed_ms": 2000,
             }),
         ]
+    );
+}
+
+#[test]
+fn a_rejection_of_the_gate_is_one_line_with_its_reason() {
+    let (telemetry, _) = telemetry();
+    let mut observer = generation(&telemetry, &rpc(&telemetry).context());
+    let log = logged(&settings(), None, || {
+        observer.gate_rejected(gate::Reason::Empty, gate::Then::Failed);
+    });
+    let [line] = &log.json()[..] else {
+        panic!("{}", log.text());
+    };
+    assert_eq!(line["message"], "the turn gate rejected an answer");
+    assert_eq!(line["generation"], "0197-generation");
+    assert_eq!(
+        (&line["reason"], &line["then"]),
+        (&json!("empty"), &json!("failed"))
     );
 }
 

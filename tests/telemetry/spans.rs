@@ -9,6 +9,7 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SpanData};
 use redrive::{
+    gate,
     proto::{Executed, StoppedBy, VerdictClass as Class, waiting::Reason},
     telemetry::{RpcSpan, Telemetry},
 };
@@ -96,6 +97,7 @@ fn the_generation_span_tells_usage_outcome_and_what_happened() {
     observer.waiting(Reason::Budget, "main", None);
     observer.waiting(Reason::LimiterUnavailable, "main", None);
     observer.stall("inter_delta", Duration::from_secs(45));
+    observer.gate_rejected(gate::Reason::MissingTool, gate::Then::Retried);
     play_recovery(observer);
 
     let generation = span(&exporter, GENERATION);
@@ -123,8 +125,21 @@ fn the_generation_span_tells_usage_outcome_and_what_happened() {
             "redrive.wait",
             "redrive.wait",
             "redrive.stall",
+            "redrive.gate_rejected",
             "redrive.preview_reset",
             "redrive.committed"
+        ]
+    );
+    let about: Vec<_> = generation.events[4].attributes.iter().collect();
+    let about: Vec<_> = about
+        .iter()
+        .map(|pair| format!("{}={}", pair.key, pair.value))
+        .collect();
+    assert_eq!(
+        about,
+        [
+            "redrive.gate.reason=missing_tool",
+            "redrive.gate.then=retried"
         ]
     );
     let waits = generation.events.iter().take(3);

@@ -9,14 +9,14 @@ use super::Session;
 use crate::{recovery::Upstream as Seen, upstream::Permit};
 
 /// Lets the request of one attempt leave.
-pub(super) struct Gate {
+pub(super) struct LastWord {
     pub session: Arc<Session>,
     pub attempt: u32,
     /// None where no budget matches.
     pub lease: Option<Box<dyn Permit>>,
 }
 
-impl Permit for Gate {
+impl Permit for LastWord {
     fn leave(&mut self) -> bool {
         if !self.session.leaves(self.attempt) {
             return false;
