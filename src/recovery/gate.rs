@@ -205,7 +205,7 @@ impl Generation {
             // A stall before and one after it are not in a row.
             self.same_place.failed(failure.class, place);
         }
-        self.itinerary.answered();
+        self.itinerary.rejected();
         self.commands.push_back(Command::Finish);
     }
 

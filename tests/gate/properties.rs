@@ -75,7 +75,9 @@ proptest! {
             && let Decision::Retry { reason } = decide(&snapshot, &policy)
         {
             prop_assert!(matches!(reason, Reason::ToolError | Reason::RequiredTool));
-            prop_assert!(reason == Reason::RequiredTool || !snapshot.text_tool_errors.is_empty());
+            let demanded = reason == Reason::RequiredTool;
+            prop_assert!(demanded || !snapshot.text_tool_errors.is_empty());
+            prop_assert!(!demanded || snapshot.finish_reason == FinishReason::Length);
         }
     }
 
