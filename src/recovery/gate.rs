@@ -59,8 +59,8 @@ impl Gate {
     fn broken(&self, blocks: &[Block]) -> Vec<usize> {
         let broken = |(index, block): (usize, &Block)| match &block.kind {
             Kind::ToolCall { name, .. } => {
-                let fault = self.tools.fault(name, &block.text, false);
-                fault.map(|_| index)
+                let error = self.tools.error(name, &block.text, false);
+                error.map(|_| index)
             }
             _ => None,
         };
@@ -314,7 +314,16 @@ mod tests {
             floor: 1,
             per: Duration::from_secs(10),
         }));
-        let mut generation = Generation::new(now, params(), &commons).unwrap();
+        let policy = gate::Policy::LENIENT;
+        let gated = Params {
+            gate: Some(Box::new(Gate::new(
+                policy,
+                Attempts::default(),
+                Tools::default(),
+            ))),
+            ..params()
+        };
+        let mut generation = Generation::new(now, gated, &commons).unwrap();
         generation.handle(now, Event::Start, &commons);
         generation.handle(now, Event::Reserved { credential: 0 }, &commons);
         let call = Delta::ToolCallStart {
@@ -354,6 +363,7 @@ mod tests {
             panic!("{message:?}");
         };
         assert!(matches!(part.part, Some(part::Part::ToolCall(_))));
+        assert!(generation.params.gate.is_none(), "kept although it ended");
         // Who attaches is not given it either.
         let delivery = Delivery::Preview;
         let attach = Event::Attach {
