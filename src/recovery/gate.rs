@@ -226,7 +226,8 @@ impl Generation {
 /// What the gate sees of a block; nothing of what a client is not to read.
 fn piece(block: &Block) -> Option<Piece<'_>> {
     match &block.kind {
-        Kind::Text | Kind::Refusal => Some(Piece::Text(&block.text)),
+        Kind::Text => Some(Piece::Text(&block.text)),
+        Kind::Refusal => Some(Piece::Refusal(&block.text)),
         Kind::ToolCall { name, .. } => Some(Piece::Call {
             name,
             arguments: &block.text,
