@@ -97,6 +97,8 @@ fn explanations_advice_and_results_are_answers() {
         "测试已经运行",
         "让我解释一下",
         "接下来我建议你运行它",
+        "先运行测试，然后提交。",
+        "将运行的测试列在下面",
     ] {
         assert!(!is_announced(text), "{text}");
     }

@@ -254,6 +254,7 @@ fn what_a_model_invented_is_clipped_and_escaped() {
         let long = format!("a\n{}", "x".repeat(100_000));
         s.tool_errors = (0..1_000)
             .map(|n| error(&format!("t{n}"), Fault::UnknownTool))
+            .chain((0..1_000).map(|n| error(&format!("w{n}"), Fault::InvalidArguments)))
             .collect();
         s.tool_errors.insert(0, error(&long, Fault::UnknownTool));
     });
@@ -262,7 +263,9 @@ fn what_a_model_invented_is_clipped_and_escaped() {
         found,
         format!(
             "{TOOL_ERROR} {TAIL}\nThere is no tool of this name: {first}, t0, t1, t2, t3, t4, t5, t6. \
-             Use only these exact names: Bash, Read."
+             Use only these exact names: Bash, Read.\nThe arguments for w0, w1, w2, w3, w4, w5, w6, w7 \
+             were not one complete JSON object that fits the tool's schema. Write the call again with one \
+             that does."
         )
     );
 }

@@ -57,15 +57,18 @@ fn l4_a_number_that_is_not_asked_for_leaves_the_configured_one() {
 
 #[test]
 fn l5_the_second_interception_is_delivered() {
-    let mut turn = turn(Policy::AGENT, 6.0);
-    assert_eq!(
-        turn.judge(intercepted()),
-        Judgement::Retry(Reason::Intercepted)
-    );
-    assert_eq!(
-        turn.judge(intercepted()),
-        Judgement::Deliver(Reason::Intercepted)
-    );
+    // Also where it is the last attempt.
+    for attempts in [2.0, 6.0] {
+        let mut turn = turn(Policy::AGENT, attempts);
+        assert_eq!(
+            turn.judge(intercepted()),
+            Judgement::Retry(Reason::Intercepted)
+        );
+        assert_eq!(
+            turn.judge(intercepted()),
+            Judgement::Deliver(Reason::Intercepted)
+        );
+    }
 }
 
 #[test]

@@ -17,14 +17,14 @@ const AGENT: Policy = Policy {
 };
 
 /// What the gate goes by.
-struct Rules {
-    policy: Policy,
-    attempts: Attempts,
-    tools: Tools,
+pub struct Rules {
+    pub policy: Policy,
+    pub attempts: Attempts,
+    pub tools: Tools,
 }
 
 /// Two targets behind a gate that judges three attempts, of a request that offers the tool `read`.
-fn gated(change: impl FnOnce(&mut Params, &mut Rules)) -> Params {
+pub fn gated(change: impl FnOnce(&mut Params, &mut Rules)) -> Params {
     let mut rules = Rules {
         policy: AGENT,
         attempts: Attempts::default(),
@@ -48,7 +48,7 @@ fn started() -> Script {
 }
 
 /// A complete response that calls tools.
-fn calls(script: &mut Script, calls: &[(&str, &str)]) {
+pub fn calls(script: &mut Script, calls: &[(&str, &str)]) {
     script.open();
     for (index, (name, arguments)) in (0..).zip(calls) {
         script.tool_call(index, name, arguments);
@@ -58,7 +58,7 @@ fn calls(script: &mut Script, calls: &[(&str, &str)]) {
     script.done();
 }
 
-fn modes(script: &Script) -> Vec<String> {
+pub fn modes(script: &Script) -> Vec<String> {
     let frames = script.frames.iter().filter_map(|f| f.frame.as_ref());
     let modes = frames.filter_map(|frame| match frame {
         Frame::AttemptStarted(started) => Some(started.mode().as_str_name()),

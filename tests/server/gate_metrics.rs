@@ -66,3 +66,28 @@ async fn what_must_stay_is_counted_as_delivered() {
     );
     bench.finish().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_time_until_a_rejected_answer_is_made_good_is_measured() {
+    let bench = Bench::configured(GATED).await;
+    bench.provider.then(silent());
+    bench
+        .provider
+        .then(stream().wait(secs(2)).text("It holds text.").complete());
+    bench.generate(ask()).await.end().await.committed();
+    let text = bench.telemetry.render_metrics().unwrap();
+    let measured = |line: &&str| line.starts_with("redrive_recovery_time_seconds_");
+    let measured: Vec<_> = text
+        .lines()
+        .filter(measured)
+        .filter(|line| !line.contains("bucket"))
+        .collect();
+    assert_eq!(
+        measured,
+        [
+            "redrive_recovery_time_seconds_sum 2",
+            "redrive_recovery_time_seconds_count 1",
+        ]
+    );
+    bench.finish().await;
+}
