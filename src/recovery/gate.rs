@@ -66,6 +66,14 @@ impl Gate {
         };
         blocks.iter().enumerate().filter_map(broken).collect()
     }
+
+    /// What of an accepted attempt is no part of the message. Text that `stays` is not taken back.
+    fn left_out(&self, blocks: &[Block], suppress_text: bool, stays: bool) -> LeftOut {
+        LeftOut {
+            calls: self.broken(blocks),
+            text: suppress_text && !stays,
+        }
+    }
 }
 
 impl Generation {
@@ -90,10 +98,7 @@ impl Generation {
         let snapshot = Snapshot::of(blocks.iter().filter_map(piece), finish.reason, &gate.tools);
         let (reason, by) = match gate.turn.judge(snapshot.clone()) {
             Judgement::Accept { suppress_text, .. } => {
-                return Some(LeftOut {
-                    calls: gate.broken(blocks),
-                    text: suppress_text && !stays,
-                });
+                return Some(gate.left_out(blocks, suppress_text, stays));
             }
             Judgement::Deliver(reason) => return self.deliver(reason),
             Judgement::Retry(reason) | Judgement::Exhausted(reason) if stays => {
@@ -303,6 +308,20 @@ mod tests {
             caller_deadline: None,
             wall_origin: Duration::ZERO,
             seed: 7,
+        }
+    }
+
+    #[test]
+    fn text_is_left_out_only_where_it_is_suppressed_and_does_not_stay() {
+        let gate = Gate::new(gate::Policy::AGENT, Attempts::default(), Tools::default());
+        for (suppressed, stays, left_out) in [
+            (false, false, false),
+            (false, true, false),
+            (true, false, true),
+            (true, true, false),
+        ] {
+            let found = gate.left_out(&[], suppressed, stays).text;
+            assert_eq!(found, left_out, "{suppressed} {stays}");
         }
     }
 
