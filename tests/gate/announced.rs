@@ -71,6 +71,10 @@ fn chinese_announcements_count() {
         "我将创建",
         "我将更新",
         "我将获取",
+        "接下来我先来运行",
+        "下面我来马上测试",
+        "接下来我需要检查",
+        "现在我正在部署",
     ] {
         assert!(is_announced(text), "{text}");
     }

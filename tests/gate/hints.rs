@@ -138,6 +138,7 @@ fn unknown_tools_are_told_with_the_names_that_exist() {
             error("Raed", Fault::UnknownTool),
             error("Bsh", Fault::UnknownTool),
             error("", Fault::Unnamed),
+            error("", Fault::UnknownTool),
         ];
     });
     assert_eq!(
