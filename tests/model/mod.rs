@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test crate uses its part")]
 
 mod client_side;
+mod ends;
 mod fleet;
 mod ledger;
 mod limiter_side;
@@ -13,6 +14,7 @@ mod places;
 mod provider;
 mod provider_side;
 mod reader;
+mod sends;
 mod shared;
 mod silence;
 mod world;
