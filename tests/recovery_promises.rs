@@ -82,8 +82,8 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use redrive::recovery::Params;
 
 use crate::{
-    model::{Fleet, Op},
-    strategies::{circumstances, ops},
+    model::{Fleet, Op, Rules},
+    strategies::{circumstances, gates, ops},
 };
 
 proptest! {
@@ -96,10 +96,11 @@ proptest! {
     #[test]
     fn the_promises_hold_whatever_happens(
         params in circumstances(),
+        rules in gates(),
         events in ops(),
         retries in prop_oneof![3 => Just(1000u32), 1 => 0u32..3],
     ) {
-        play(params, events, retries);
+        play(params, rules, events, retries);
     }
 }
 
@@ -110,13 +111,14 @@ fn random_events_reach_every_kind_of_end() {
     let mut reached: BTreeMap<&str, u32> = BTreeMap::new();
     for _ in 0..2_000 {
         let params = circumstances().new_tree(&mut runner).unwrap().current();
+        let rules = gates().new_tree(&mut runner).unwrap().current();
         let events = ops().new_tree(&mut runner).unwrap().current();
         let retries = if events.len().is_multiple_of(4) {
             1
         } else {
             1000
         };
-        for landmark in play(params, events, retries) {
+        for landmark in play(params, rules, events, retries) {
             *reached.entry(landmark).or_default() += 1;
         }
     }
@@ -140,6 +142,18 @@ fn random_events_reach_every_kind_of_end() {
         "held back by an engine",
         "an engine that stayed away",
         "cut",
+        "gate: asked again",
+        "gate: a hint was sent again",
+        "gate: exhausted",
+        "gate: failed as malformed",
+        "gate: delivered at the end",
+        "gate: must stay",
+        "gate: withheld a call",
+        "gate: empty",
+        "gate: bare",
+        "gate: required_tool",
+        "gate: tool_error",
+        "gate: missing_tool",
         "STOPPED_BY_NOT_RETRYABLE",
         "STOPPED_BY_ALLOWANCE",
         "STOPPED_BY_DEADLINE",
@@ -158,10 +172,15 @@ fn random_events_reach_every_kind_of_end() {
     }
 }
 
-fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) -> BTreeSet<&'static str> {
+fn play(
+    params: Params,
+    rules: Option<Rules>,
+    events: Vec<(bool, Op)>,
+    retries: u32,
+) -> BTreeSet<&'static str> {
     let mut fleet = Fleet::new(retries);
-    fleet.join(params.clone());
-    fleet.join(params);
+    fleet.join(params.clone(), rules);
+    fleet.join(params, rules);
     fleet.start(0);
     fleet.start(1);
     for (second, op) in events {

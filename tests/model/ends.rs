@@ -10,17 +10,25 @@ use redrive::{
 
 use super::{shared::Shared, silence::Silence, world::World};
 
+/// How long a credential rests whose quota is exhausted, unless its provider says.
+const QUOTA_REST: Duration = Duration::from_secs(3_600);
+
 impl World {
     /// An attempt is over, for its own reasons or for others.
     pub(super) fn attempt_ended(&mut self, now: Time, entry: &LedgerEntry, shared: &mut Shared) {
         let Some(verdict) = &entry.verdict else {
-            return;
+            return self.note_acceptance();
         };
+        self.check_verdict(verdict);
         let Some(exchange) = &self.exchange else {
             panic!("an attempt that ended twice");
         };
         let (target, credential) = (exchange.target, exchange.credential);
         let class = verdict.class();
+        if class == Class::GateRejected {
+            // Not its target's failure: nothing is held against it.
+            return self.places.failed(class, target);
+        }
         let timed = [
             Class::Stall,
             Class::TimeoutConnect,
@@ -59,7 +67,11 @@ impl World {
             self.places.failed(class, target);
         }
         match class {
-            Class::QuotaExhausted => {}
+            Class::QuotaExhausted => {
+                let told = verdict.retry_after.is_some();
+                let rest = shared.rests.entry((target, credential)).or_default();
+                *rest = (*rest).max(if told { now } else { now + QUOTA_REST });
+            }
             Class::RateLimited => {
                 let rest = shared.rests.entry((target, credential)).or_default();
                 *rest = until.max(*rest);
@@ -119,6 +131,7 @@ impl World {
                 let named = failed.verdict.as_ref().is_some_and(|v| v.budget == "b");
                 named && (self.is_cut || self.is_away() || !self.denied.is_empty())
             }
+            StoppedBy::Gate => self.gate.exhausts(),
             StoppedBy::Unspecified => false,
             _ => true,
         };

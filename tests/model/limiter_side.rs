@@ -36,7 +36,7 @@ impl World {
             );
         }
         // The original request may be less than the rest of its answer with what there is of it.
-        if self.continues && takes == Takes::Whole {
+        if self.continues && matches!(takes, Takes::Whole | Takes::Hinted { .. }) {
             self.denied.remove(&target);
         }
         if let Some((until, offered)) = self.denied.get(&target) {
@@ -58,6 +58,7 @@ impl World {
         self.granted = None;
         self.held = None;
         self.continues = matches!(takes, Takes::Continuation { .. });
+        self.takes = Some(takes);
         self.asked = Some((target, credentials));
     }
 

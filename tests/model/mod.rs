@@ -7,6 +7,7 @@
 mod client_side;
 mod ends;
 mod fleet;
+mod gate_side;
 mod ledger;
 mod limiter_side;
 mod op;
@@ -14,10 +15,12 @@ mod places;
 mod provider;
 mod provider_side;
 mod reader;
+mod rules;
 mod sends;
 mod shared;
 mod silence;
 mod world;
 
 pub use fleet::Fleet;
-pub use op::{Op, PERMANENT, Says};
+pub use op::{ANNOUNCED, ANSWERS, Op, PERMANENT, Says};
+pub use rules::{Offer, Rules, Strictness, Wanted};

@@ -73,6 +73,9 @@ impl World {
         }
         self.places.said(says, &self.stream);
         self.note_time(now, says);
+        if let (Says::Usage(count), Some(attempt)) = (says, self.attempts.last_mut()) {
+            attempt.usage = Some(count);
+        }
         let class = match says {
             Says::Error(true) => Some(Class::ProviderInternal),
             Says::Error(false) => Some(Class::Auth),

@@ -1,13 +1,16 @@
 //! One RPC's client, which checks every frame it is given.
 
 use redrive::proto::{
-    Committed, Delivery, Failed, GenerateResponse, committed::Flag, delta::Content,
+    Committed, Delivery, Failed, GenerateResponse, Mode, committed::Flag, delta::Content,
     generate_response::Frame,
 };
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::provider::{Stream, blocks_of};
+use super::{
+    ledger::Attempt,
+    provider::{Block, Stream, blocks_of, called},
+};
 
 /// What an `effects` frame refers to, as the contract has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +89,7 @@ impl Reader {
         response: GenerateResponse,
         stream: &Stream,
         void: &BTreeSet<u32>,
-        left_after: &[u32],
+        attempts: &[Attempt],
     ) -> Option<End> {
         assert!(!self.ended, "promise 7: a frame after the terminal one");
         self.sequence += 1;
@@ -104,10 +107,16 @@ impl Reader {
             Frame::AttemptStarted(started) => {
                 assert!(started.attempt > self.announced);
                 self.announced = started.attempt;
-                let left = left_after[started.attempt as usize - 1];
+                let known = &attempts[started.attempt as usize - 1];
                 assert!(
-                    started.allowance_left <= left,
+                    started.allowance_left <= known.left,
                     "promise 1: the allowance that is told"
+                );
+                assert_eq!(started.mode(), known.mode, "the mode that is told");
+                let begins = !matches!(known.mode, Mode::Continue | Mode::Resume);
+                assert!(
+                    !begins || self.preview.is_empty(),
+                    "promise 2: an attempt begins before what was shown is void"
                 );
             }
             Frame::Delta(delta) => {
@@ -146,6 +155,12 @@ impl Reader {
     pub fn holds_text_of(&self, block: usize, void: &BTreeSet<u32>) -> bool {
         let mut pieces = self.preview.get(&block).into_iter().flatten();
         pieces.any(|piece| !void.contains(&piece.attempt) && !piece.text.is_empty())
+    }
+
+    /// Whether it was given anything that is not void.
+    pub fn holds_output(&self, void: &BTreeSet<u32>) -> bool {
+        let mut pieces = self.preview.values().flatten();
+        pieces.any(|piece| !void.contains(&piece.attempt))
     }
 
     fn take_reset(&mut self, attempt: u32, only: Option<usize>) {
@@ -240,6 +255,15 @@ impl Reader {
             !stream.differs.is_empty(),
             "a snapshot that differs is told"
         );
+        let withheld: Vec<Block> = last.withheld_tool_calls.iter().map(called).collect();
+        assert_eq!(withheld, stream.withheld(), "the calls that are withheld");
+        assert_eq!(
+            last.flags.contains(&(Flag::ToolCallsWithheld as i32)),
+            !withheld.is_empty(),
+            "that calls are withheld is told"
+        );
+        let suppressed = last.flags.contains(&(Flag::ContentSuppressed as i32));
+        assert!(!suppressed, "there is no text that a gate could mind");
         let message = blocks_of(&message);
         assert_eq!(
             message,

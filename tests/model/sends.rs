@@ -105,8 +105,11 @@ impl World {
         *left = left
             .checked_sub(1)
             .expect("promise 1: a request beyond the allowance");
-        self.left_after.push(*left);
-        self.attempts.push(Attempt::default());
+        self.attempts.push(Attempt {
+            mode: self.mode,
+            left: *left,
+            ..Attempt::default()
+        });
         assert_eq!(attempt as usize, self.attempts.len());
         assert!(attempt <= self.params.policy.max_attempts, "promise 1");
         self.landmarks.extend((target > 0).then_some("fallback"));

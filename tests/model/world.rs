@@ -7,13 +7,20 @@ use std::{
 };
 
 use redrive::{
-    proto::waiting::Reason,
-    recovery::{Command, Commons, Event, Generation, Observation, Params, Time, Wait},
+    proto::{Mode, waiting::Reason},
+    recovery::{Command, Commons, Event, Generation, Observation, Params, Takes, Time, Wait},
     verdict::{Class, Failure, Origin, Stage},
 };
 
 use super::{
-    ledger::Attempt, op::Op, places::Places, provider::Stream, reader::Reader, shared::Shared,
+    gate_side::Gated,
+    ledger::Attempt,
+    op::{ANSWERS, Op},
+    places::Places,
+    provider::Stream,
+    reader::Reader,
+    rules::Rules,
+    shared::Shared,
     silence::Silence,
 };
 
@@ -60,8 +67,13 @@ pub struct World {
     pub(super) target: usize,
     pub(super) attempts: Vec<Attempt>,
     pub(super) left: u32,
-    /// What was left after each attempt's debit.
-    pub(super) left_after: Vec<u32>,
+    /// How the newest attempt came about.
+    pub(super) mode: Mode,
+    /// What it takes of budgets.
+    pub(super) takes: Option<Takes>,
+    /// The gate's rules; none: it is off.
+    pub(super) rules: Option<Rules>,
+    pub(super) gate: Gated,
     pub(super) deadline: Time,
     pub(super) permanent: Vec<usize>,
     pub(super) not_before: HashMap<usize, Time>,
@@ -93,7 +105,13 @@ pub struct World {
 pub(super) type Access = RefCell<Commons>;
 
 impl World {
-    pub fn new(now: Time, params: Params, commons: &Access, shared: &mut Shared) -> Self {
+    pub fn new(
+        now: Time,
+        params: Params,
+        rules: Option<Rules>,
+        commons: &Access,
+        shared: &mut Shared,
+    ) -> Self {
         let generation = Generation::new(now, params.clone(), commons).unwrap();
         shared.join(now, &params);
         Self {
@@ -114,7 +132,10 @@ impl World {
             target: 0,
             attempts: Vec::new(),
             left: params.policy.max_attempts,
-            left_after: Vec::new(),
+            mode: Mode::Unspecified,
+            takes: None,
+            rules,
+            gate: Gated::default(),
             deadline: now + params.policy.deadline,
             permanent: Vec::new(),
             not_before: HashMap::new(),
@@ -153,7 +174,10 @@ impl World {
 
     /// Carries out one random event.
     pub fn act(&mut self, now: Time, op: Op, commons: &Access, shared: &mut Shared) {
-        let provider_acts = matches!(op, Op::Sent | Op::Says(_) | Op::End | Op::Fails(..));
+        let provider_acts = matches!(
+            op,
+            Op::Sent | Op::Says(_) | Op::Answers(_) | Op::End | Op::Fails(..)
+        );
         if provider_acts && self.asked.is_some() {
             self.grant(now, 0, commons, shared);
         }
@@ -184,6 +208,11 @@ impl World {
             Op::Queued | Op::Refused => {}
             Op::Sent => self.hand_over(now, false, commons, shared),
             Op::Says(says) => self.say(now, says, commons, shared),
+            Op::Answers(which) => {
+                for says in ANSWERS[which % ANSWERS.len()] {
+                    self.say(now, *says, commons, shared);
+                }
+            }
             Op::Late(says) => self.say_late(now, says, commons),
             Op::End => self.end_response(now, commons, shared),
             Op::Fails(class, wait) => self.fail(now, class, wait, commons, shared),
@@ -223,6 +252,7 @@ impl World {
         if has_ended && !had_ended {
             self.note_end(now, shared);
         }
+        self.check_rejection(now, shared);
         if has_ended {
             assert!(
                 self.exchange.is_none(),
@@ -281,9 +311,10 @@ impl World {
                 attempt,
                 target,
                 credential,
-                hint: _,
+                hint,
                 follow_up,
             } => {
+                self.check_hint(target, hint.as_ref(), follow_up.as_deref(), shared);
                 self.go_on(attempt, target, follow_up.as_deref());
                 self.send(now, attempt, target, credential.unwrap_or(0), shared);
             }
@@ -303,6 +334,7 @@ impl World {
             }
             Command::Abort { .. } => {
                 self.check_settled();
+                self.gate.check_abort(self.exchange.is_some());
                 self.exchange = None;
                 self.asked = None;
             }
@@ -311,7 +343,12 @@ impl World {
                 assert!(self.exchange.take().is_some());
             }
             Command::Observe(Observation::Ended) => self.ends += 1,
-            Command::Observe(Observation::PreviewReset { attempt, block, .. }) => {
+            Command::Observe(Observation::PreviewReset {
+                attempt,
+                block,
+                class,
+            }) => {
+                self.gate.check_reset(class, block);
                 assert!(
                     !self.confirmed,
                     "promise 6: a reset after confirmed effects"
@@ -319,6 +356,10 @@ impl World {
                 if block.is_none() {
                     self.void.insert(attempt);
                 }
+            }
+            Command::Observe(Observation::AttemptStarted { mode, .. }) => self.mode = mode,
+            Command::Observe(Observation::GateRejected { reason, then }) => {
+                self.rejected(now, reason, then, shared);
             }
             Command::Observe(Observation::AttemptEnded(entry)) => {
                 self.attempt_ended(now, &entry, shared);
