@@ -29,6 +29,7 @@ impl World {
             // Not its target's failure: nothing is held against it.
             return self.places.failed(class, target);
         }
+        *shared.failures.entry(target).or_default() += 1;
         let timed = [
             Class::Stall,
             Class::TimeoutConnect,

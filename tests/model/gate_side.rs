@@ -28,9 +28,10 @@ pub struct Gated {
 
 #[derive(Clone, Copy, Debug)]
 struct Rejection {
-    at: Time,
     attempt: usize,
     target: usize,
+    /// How many attempts at the target had failed by then, of whatever generation.
+    failures: u32,
     reason: &'static str,
     /// What becomes of it, and what ends the generation if that fails.
     then: Then,
@@ -77,9 +78,9 @@ impl World {
             Then::Failed => is_malformed.then_some("gate: failed as malformed"),
         });
         self.gate.now = Some(Rejection {
-            at: now,
             attempt: self.attempts.len(),
             target,
+            failures: shared.failures.get(&target).copied().unwrap_or_default(),
             reason,
             then,
             by: by.filter(|_| then == Then::Failed),
@@ -233,11 +234,12 @@ impl World {
         self.gate.hint = Some(hint.clone());
     }
 
-    /// Whether a budget or a rest keeps what is tried again away from its target.
+    /// Whether a budget has no room for what is tried again at its target, or others have failed there
+    /// since: its circuit may have opened, or its credentials rest.
     fn is_driven_away(&self, rejection: Rejection, shared: &Shared) -> bool {
-        let mut rests = shared.rests.iter();
-        let rested = rests.any(|((at, _), until)| *at == rejection.target && *until > rejection.at);
-        rested || self.denied.contains_key(&rejection.target)
+        let failures = shared.failures.get(&rejection.target);
+        failures.copied().unwrap_or_default() > rejection.failures
+            || self.denied.contains_key(&rejection.target)
     }
 
     /// The answer is committed.

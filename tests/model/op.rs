@@ -90,7 +90,7 @@ pub enum Says {
 }
 
 /// How every announcement of providers begins.
-pub const ANNOUNCED: Says = Says::Text("Let me read it. ");
+pub const ANNOUNCED: Says = Says::Text("Let me read it.");
 
 /// Whole answers, one for each thing that the turn gate looks at.
 pub const ANSWERS: &[&[Says]] = {

@@ -13,6 +13,7 @@ use redrive::{
 use crate::{
     dice::Dice,
     fixtures::{at, change_targets, params, s},
+    model::{Offer, Rules, Strictness, Wanted},
 };
 
 /// Timers that run out within the times that pass here.
@@ -34,6 +35,31 @@ const OFF: Timers = Timers {
     no_progress: Duration::ZERO,
     tail: Duration::ZERO,
 };
+
+/// What a generation's turn gate goes by, where it has one.
+pub fn gate(dice: &mut Dice) -> Option<Rules> {
+    let strictness = [Strictness::Agent, Strictness::Lenient, Strictness::Strict];
+    let offers = [
+        Offer::Unknown,
+        Offer::Nothing,
+        Offer::Tool,
+        Offer::Tool,
+        Offer::Needing,
+    ];
+    let choices = [
+        Wanted::Free,
+        Wanted::Free,
+        Wanted::Forbidden,
+        Wanted::Required,
+        Wanted::Named,
+    ];
+    dice.chance(50).then(|| Rules {
+        strictness: dice.pick(&strictness),
+        attempts: 1 + dice.below(6) as u32,
+        offer: dice.pick(&offers),
+        choice: dice.pick(&choices),
+    })
+}
 
 /// What all generations of a fleet have in common.
 pub struct House {
