@@ -105,11 +105,7 @@ impl World {
             .map_or(self.left, |scope| scope.left);
         let is_first_rpc = self.rpc == 1 && self.reader.is_some();
         let callers = self.params.caller_deadline.filter(|_| is_first_rpc);
-        let credentials = 0..self.params.targets[target].credentials.max(1);
-        let rests = |credential| shared.rests.get(&(target, credential)).copied();
-        let returns =
-            credentials.filter_map(|credential| Some(rests(credential).unwrap_or_default()));
-        let returns = returns.min().unwrap_or_default();
+        let returns = self.returns(target, shared);
         match () {
             () if self.gate.judged >= self.rules?.attempts => Some(StoppedBy::Gate),
             () if self.params.policy.replay == Replay::None => Some(StoppedBy::ReplayDisabled),
@@ -121,6 +117,14 @@ impl World {
             }
             () => None,
         }
+    }
+
+    /// When the first credential of a target may be used, or might have been.
+    fn returns(&self, target: usize, shared: &Shared) -> Time {
+        let credentials = 0..self.params.targets[target].credentials.max(1);
+        let rest = |credential| shared.rests.get(&(target, credential)).copied();
+        let rests = credentials.map(|credential| rest(credential).unwrap_or_default());
+        rests.min().unwrap_or_default()
     }
 
     /// Output that must not become void is neither reset nor tried again.
@@ -148,9 +152,7 @@ impl World {
                 let held = held.is_some_and(|reader| reader.holds_output(&self.void));
                 assert!(!held, "what was shown of a rejected answer is not void");
                 let target = rejection.target;
-                let mut credentials = 0..self.params.targets[target].credentials.max(1);
-                let rests = |credential| shared.rests.get(&(target, credential)).copied();
-                if credentials.any(|credential| rests(credential).unwrap_or_default() <= now) {
+                if self.returns(target, shared) <= now {
                     let asked = self.asked.as_ref().map(|(asked, _)| *asked);
                     assert_eq!(asked, Some(target), "tried again there, and at once");
                 } else {

@@ -23,4 +23,4 @@ mod world;
 
 pub use fleet::Fleet;
 pub use op::{ANNOUNCED, ANSWERS, Op, PERMANENT, Says};
-pub use rules::{Offer, Rules, Strictness, Wanted};
+pub use rules::{CHOICES, OFFERS, Rules, STRICTNESS};

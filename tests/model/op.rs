@@ -34,8 +34,8 @@ pub enum Op {
     Sent,
     /// The provider says something.
     Says(Says),
-    /// The provider says a whole answer, one of [`ANSWERS`], as far as it is heard.
-    Answers(usize),
+    /// The provider says a whole answer, as far as it is heard.
+    Answers(&'static [Says]),
     /// An exchange that was ended still says something.
     Late(Says),
     /// The response ends.

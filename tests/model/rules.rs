@@ -57,6 +57,23 @@ pub enum Wanted {
     Named,
 }
 
+/// What is drawn from; the usual case is there twice.
+pub const STRICTNESS: &[Strictness] = &[Strictness::Agent, Strictness::Lenient, Strictness::Strict];
+pub const OFFERS: &[Offer] = &[
+    Offer::Tool,
+    Offer::Needing,
+    Offer::Nothing,
+    Offer::Unknown,
+    Offer::Tool,
+];
+pub const CHOICES: &[Wanted] = &[
+    Wanted::Free,
+    Wanted::Required,
+    Wanted::Named,
+    Wanted::Forbidden,
+    Wanted::Free,
+];
+
 impl Rules {
     /// The gate of a generation that goes by them.
     pub fn gate(&self) -> Gate {

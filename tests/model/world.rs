@@ -13,15 +13,8 @@ use redrive::{
 };
 
 use super::{
-    gate_side::Gated,
-    ledger::Attempt,
-    op::{ANSWERS, Op},
-    places::Places,
-    provider::Stream,
-    reader::Reader,
-    rules::Rules,
-    shared::Shared,
-    silence::Silence,
+    gate_side::Gated, ledger::Attempt, op::Op, places::Places, provider::Stream, reader::Reader,
+    rules::Rules, shared::Shared, silence::Silence,
 };
 
 /// The exchange in flight.
@@ -208,8 +201,8 @@ impl World {
             Op::Queued | Op::Refused => {}
             Op::Sent => self.hand_over(now, false, commons, shared),
             Op::Says(says) => self.say(now, says, commons, shared),
-            Op::Answers(which) => {
-                for says in ANSWERS[which % ANSWERS.len()] {
+            Op::Answers(words) => {
+                for says in words {
                     self.say(now, *says, commons, shared);
                 }
             }

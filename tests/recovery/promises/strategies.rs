@@ -14,7 +14,7 @@ use redrive::{
 
 use crate::{
     fixtures::{at, change_targets, params, s},
-    model::{ANNOUNCED, ANSWERS, Offer, Op, PERMANENT, Rules, Says, Strictness, Wanted},
+    model::{ANNOUNCED, ANSWERS, CHOICES, OFFERS, Op, PERMANENT, Rules, STRICTNESS, Says},
 };
 
 /// Events of up to two generations.
@@ -46,7 +46,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => prop::bool::weighted(0.1).prop_map(|yes| if yes { Op::Refused } else { Op::Queued }),
         6 => Just(Op::Sent),
         30 => says().prop_map(Op::Says),
-        8 => (0..ANSWERS.len()).prop_map(Op::Answers),
+        8 => prop::sample::select(ANSWERS).prop_map(Op::Answers),
         5 => says().prop_map(Op::Late),
         3 => Just(Op::End),
         10 => (class(), wait()).prop_map(|(class, wait)| Op::Fails(class, wait)),
@@ -171,25 +171,9 @@ pub fn circumstances() -> impl Strategy<Value = Params> {
 
 /// What the turn gate goes by, where there is one.
 pub fn gates() -> impl Strategy<Value = Option<Rules>> {
-    let strictness = prop::sample::select(vec![
-        Strictness::Agent,
-        Strictness::Lenient,
-        Strictness::Strict,
-    ]);
-    let offers = prop::sample::select(vec![
-        Offer::Unknown,
-        Offer::Nothing,
-        Offer::Tool,
-        Offer::Tool,
-        Offer::Needing,
-    ]);
-    let choices = prop::sample::select(vec![
-        Wanted::Free,
-        Wanted::Free,
-        Wanted::Forbidden,
-        Wanted::Required,
-        Wanted::Named,
-    ]);
+    let strictness = prop::sample::select(STRICTNESS);
+    let offers = prop::sample::select(OFFERS);
+    let choices = prop::sample::select(CHOICES);
     let rules = (strictness, 1u32..7, offers, choices);
     let rules = rules.prop_map(|(strictness, attempts, offer, choice)| Rules {
         strictness,

@@ -13,7 +13,7 @@ use redrive::{
 use crate::{
     dice::Dice,
     fixtures::{at, change_targets, params, s},
-    model::{Offer, Rules, Strictness, Wanted},
+    model::{CHOICES, OFFERS, Rules, STRICTNESS},
 };
 
 /// Timers that run out within the times that pass here.
@@ -38,26 +38,11 @@ const OFF: Timers = Timers {
 
 /// What a generation's turn gate goes by, where it has one.
 pub fn gate(dice: &mut Dice) -> Option<Rules> {
-    let strictness = [Strictness::Agent, Strictness::Lenient, Strictness::Strict];
-    let offers = [
-        Offer::Unknown,
-        Offer::Nothing,
-        Offer::Tool,
-        Offer::Tool,
-        Offer::Needing,
-    ];
-    let choices = [
-        Wanted::Free,
-        Wanted::Free,
-        Wanted::Forbidden,
-        Wanted::Required,
-        Wanted::Named,
-    ];
     dice.chance(50).then(|| Rules {
-        strictness: dice.pick(&strictness),
+        strictness: dice.pick(STRICTNESS),
         attempts: 1 + dice.below(6) as u32,
-        offer: dice.pick(&offers),
-        choice: dice.pick(&choices),
+        offer: dice.pick(OFFERS),
+        choice: dice.pick(CHOICES),
     })
 }
 

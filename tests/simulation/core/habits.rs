@@ -111,7 +111,7 @@ impl Habits {
             ])),
             18 => Op::Held(dice.pick(&[None, Some(1), Some(5), Some(50), Some(700)])),
             20 => Op::Other(dice.below(2) as u8),
-            23 => Op::Answers(dice.below(ANSWERS.len() as u64) as usize),
+            23 => Op::Answers(dice.pick(ANSWERS)),
             21 => Op::Away(dice.pick(&[None, Some(1), Some(5), Some(50), Some(700)])),
             rare if dice.chance(15) => match rare {
                 12 => Op::Cancel,
