@@ -2,7 +2,7 @@
 //! promises at every step of whatever happens. The properties of `recovery_promises.rs` and the
 //! simulation of `simulation/` play their events against it.
 
-#![allow(dead_code, reason = "each test crate uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test crate uses its part")]
 
 mod client_side;
 mod ends;
@@ -23,4 +23,5 @@ mod world;
 
 pub use fleet::Fleet;
 pub use op::{ANNOUNCED, ANSWERS, Op, PERMANENT, Says};
-pub use rules::{CHOICES, OFFERS, Rules, STRICTNESS};
+pub use provider::{Block, Stream, blocks_of, called};
+pub use rules::{CHOICES, HINT, OFFERS, Offer, Rules, STRICTNESS, Strictness, Wanted, told};

@@ -77,6 +77,16 @@ impl Stream {
         }
     }
 
+    /// An answer that is known as a whole.
+    pub fn whole(blocks: Vec<Block>, finish: Option<FinishReason>) -> Self {
+        Self {
+            of: vec![1; blocks.len()],
+            blocks,
+            finish,
+            ..Self::default()
+        }
+    }
+
     /// Nothing of the attempt may be shown yet.
     pub fn is_hidden(&self) -> bool {
         self.hidden.is_some()
