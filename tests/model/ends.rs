@@ -84,6 +84,20 @@ impl World {
         }
     }
 
+    /// Nobody waits for longer than what failed so far makes it, jitter included.
+    pub(super) fn check_backoff(&self, now: Time, told: Duration, shared: &Shared) {
+        let holds = self.not_before.values().chain(shared.rests.values());
+        let longest = holds
+            .max()
+            .map(|until| until.since(now))
+            .unwrap_or_default();
+        let jittered = longest.mul_f64(1.0 + self.params.policy.backoff.jitter);
+        assert!(
+            told <= jittered + Duration::from_millis(1),
+            "promise 9: a backoff of {told:?} and not of {longest:?}"
+        );
+    }
+
     pub(super) fn note_end(&mut self, now: Time, shared: &mut Shared) {
         self.ended_at = now;
         if let Some(failed) = self.generation.failed() {

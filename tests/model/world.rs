@@ -354,6 +354,11 @@ impl World {
             Command::Observe(Observation::GateRejected { reason, then }) => {
                 self.rejected(now, reason, then, shared);
             }
+            Command::Observe(Observation::Waiting {
+                reason: Reason::Backoff,
+                expected: Some(expected),
+                ..
+            }) => self.check_backoff(now, expected, shared),
             Command::Observe(Observation::AttemptEnded(entry)) => {
                 self.attempt_ended(now, &entry, shared);
             }

@@ -79,11 +79,13 @@ impl Habits {
         if let Some(word) = self.stubborn
             && dice.chance(90)
         {
-            return match dice.below(5) {
+            return match dice.below(6) {
                 0 => Op::Slot,
                 1 => Op::Says(word),
                 2 => Op::Fails(Class::Stall, None),
                 3 => Op::Reads(3),
+                // Now and then it comes to an end.
+                4 if dice.chance(30) => Op::Answers(dice.pick(ANSWERS)),
                 _ => Op::Pass(dice.pick(self.times)),
             };
         }
