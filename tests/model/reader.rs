@@ -199,7 +199,7 @@ impl Reader {
             "a delta before its attempt was announced"
         );
         let block = block as usize;
-        let said = &stream.blocks[block];
+        let said = stream.blocks.get(block).expect("a block that was not said");
         assert_eq!(attempt, stream.of[block], "a delta of another attempt");
         let held = self.preview.entry(block).or_default();
         let text = match content {
