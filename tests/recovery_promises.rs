@@ -104,7 +104,7 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use redrive::recovery::Params;
 
 use crate::{
-    model::{Fleet, Op, Rules},
+    model::{ANSWERS, CHOICES, Fleet, OFFERS, Op, Rules, STRICTNESS, Says},
     strategies::{circumstances, gates, ops},
 };
 
@@ -209,4 +209,42 @@ fn play(
         fleet.act(usize::from(second), op);
     }
     fleet.finish()
+}
+
+/// The model once took the first version for shown as long as its reset had not been read.
+#[test]
+fn a_block_that_is_given_anew_twice_before_its_reset_is_read_is_void_once() {
+    let events = [
+        Op::Says(Says::Arguments(1, "{\"a\":")),
+        Op::Reads(4),
+        Op::Says(Says::Whole(1, "{}")),
+        Op::Says(Says::Whole(1, "{\"a\":1}")),
+        Op::Reads(2),
+        Op::Effects(0),
+    ];
+    let events = events.map(|op| (false, op)).to_vec();
+    let landmarks = play(fixtures::params(1), None, events, 1_000);
+    assert!(landmarks.contains("effects confirmed"), "{landmarks:?}");
+}
+
+/// A rejection tells no reset of what a reset in line has named already.
+#[test]
+fn a_rejected_block_whose_own_reset_is_in_line_is_void_once() {
+    let events = [
+        Op::Says(Says::Arguments(1, "{\"a\":")),
+        Op::Reads(4),
+        Op::Says(Says::Whole(1, "{}")),
+        Op::Answers(ANSWERS[0]),
+        Op::Reads(9),
+    ];
+    let rules = Rules {
+        strictness: STRICTNESS[0],
+        attempts: 2,
+        offer: OFFERS[0],
+        choice: CHOICES[0],
+    };
+    let events = events.map(|op| (false, op)).to_vec();
+    let landmarks = play(fixtures::params(1), Some(rules), events, 1_000);
+    assert!(landmarks.contains("gate: asked again"), "{landmarks:?}");
+    assert!(landmarks.contains("a block reset"), "{landmarks:?}");
 }

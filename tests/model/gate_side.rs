@@ -130,7 +130,8 @@ impl World {
     /// Output that must not become void is neither reset nor tried again.
     fn must_stay(&self) -> bool {
         let stands = |reader: &super::reader::Reader| {
-            reader.delivery == Delivery::PreviewNoReset && reader.holds_output(&self.void)
+            reader.delivery == Delivery::PreviewNoReset
+                && reader.holds_output(&self.versions, &self.void)
         };
         self.confirmed || self.stream.fixed_below > 0 || self.reader.as_ref().is_some_and(stands)
     }
@@ -149,7 +150,8 @@ impl World {
             (Then::Retried, _) => {
                 assert_eq!(ended, None);
                 let held = self.reader.as_ref();
-                let held = held.is_some_and(|reader| reader.holds_output(&self.void));
+                let held =
+                    held.is_some_and(|reader| reader.holds_output(&self.versions, &self.void));
                 assert!(!held, "what was shown of a rejected answer is not void");
                 let target = rejection.target;
                 if self.returns(target, shared) <= now {

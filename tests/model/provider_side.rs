@@ -131,10 +131,11 @@ impl World {
             return;
         }
         self.stream.differs.insert(index);
+        let version = self.versions.get(&index).copied().unwrap_or_default();
         let shown = self
             .reader
             .as_ref()
-            .is_some_and(|reader| reader.holds_text_of(index, &self.void));
+            .is_some_and(|reader| reader.holds_text_of(index, version, &self.void));
         let no_reset = self
             .reader
             .as_ref()

@@ -150,16 +150,22 @@ impl Reader {
         None
     }
 
-    /// Whether it was given more of a block than that there is one. What `void` attempts gave it, and
-    /// whose reset it has not read yet, is another block.
-    pub fn holds_text_of(&self, block: usize, void: &BTreeSet<u32>) -> bool {
+    /// Whether it was given more of a block than that there is one, of the `version` that stands. What
+    /// `void` attempts gave it, or an earlier version, and whose reset it has not read yet, is another
+    /// block.
+    pub fn holds_text_of(&self, block: usize, version: u32, void: &BTreeSet<u32>) -> bool {
+        if self.versions.get(&block).copied().unwrap_or_default() != version {
+            return false;
+        }
         let mut pieces = self.preview.get(&block).into_iter().flatten();
         pieces.any(|piece| !void.contains(&piece.attempt) && !piece.text.is_empty())
     }
 
-    /// Whether it was given anything that is not void.
-    pub fn holds_output(&self, void: &BTreeSet<u32>) -> bool {
-        let mut pieces = self.preview.values().flatten();
+    /// Whether it was given anything that is not void, neither with its attempt nor alone.
+    pub fn holds_output(&self, versions: &HashMap<usize, u32>, void: &BTreeSet<u32>) -> bool {
+        let stands = |block: &usize| self.versions.get(block) == versions.get(block);
+        let blocks = self.preview.iter().filter(|(block, _)| stands(block));
+        let mut pieces = blocks.flat_map(|(_, pieces)| pieces);
         pieces.any(|piece| !void.contains(&piece.attempt))
     }
 
