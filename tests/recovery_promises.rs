@@ -1,4 +1,4 @@
-//! The promises, over random events: random clients, providers, timers and drains, up to two
+//! The promises, over random events: random clients, providers, timers, drains and turn gates, up to two
 //! generations that share a scope, credentials and circuits. Every step is checked against an account
 //! of what happened that is kept apart from the core's own.
 //!
@@ -65,6 +65,28 @@
 //! | a failed response is not read on | `resuming::a_response_that_failed_by_itself_is_not_read_on` |
 //! | same place ends recovery | `stalls::the_third_stall_in_a_row_at_the_same_place_ends_recovery` |
 //! | a time-out takes its reason away | * `client::one_that_never_comes_back_for_it_is_dropped` |
+//! | gate: a replay keeps the hint | * `gating::a_failure_of_a_retry_is_recovered_with_the_same_hint_and_is_not_judged` |
+//! | gate: hints do not accumulate | * `gating::hints_do_not_accumulate_and_each_is_of_the_last_attempt` |
+//! | gate: what was judged is counted | * `gating::the_last_attempt_that_is_judged_ends_the_generation` |
+//! | gate: after effects nothing is tried again | * `gating::after_effects_the_answer_is_accepted_as_it_is` |
+//! | gate: nor after a verified continuation | * `gating::what_a_verified_continuation_fixed_is_committed_whatever_it_says` |
+//! | gate: nor what a client without resets was shown | * `gating::a_client_without_resets_keeps_what_it_was_shown` |
+//! | gate: reset before the next attempt | * `gating::a_rejected_attempt_is_reset_and_the_same_target_gets_a_hint_at_once` |
+//! | gate: the allowance is asked, and debited | * `gating::the_allowance_may_be_smaller` |
+//! | gate: the deadline and `replay: none` end it | * `gating::nothing_is_tried_again_after_the_deadline_or_where_replays_are_off` |
+//! | gate: a rest that does not fit ends it | `gating::a_rest_of_the_only_credential_that_does_not_fit_the_deadline_ends_it` |
+//! | gate: no backoff, and none that is longer afterwards | * `gating::a_rejected_attempt_is_reset_and_the_same_target_gets_a_hint_at_once`, `gating::a_rejection_is_not_counted_for_the_next_backoff` |
+//! | gate: no other target | * `gating::the_last_attempt_that_is_judged_ends_the_generation` |
+//! | gate: not of the retry budget | * `gating::a_hint_is_taken_of_budgets_and_the_retry_budget_is_not` |
+//! | gate: broken calls beside good ones are left out | * `gating::a_broken_call_beside_a_good_one_is_withheld` |
+//! | gate: announcements are delivered at the end | * `gating::an_announcement_at_the_end_is_delivered_as_it_is` |
+//! | gate: `stopped_by` | * `gating::the_last_attempt_that_is_judged_ends_the_generation` |
+//! | gate: calls that are not JSON fail as malformed | * `gating::calls_that_are_not_whole_are_tried_again_and_fail_as_malformed_at_the_end` |
+//! | gate: the exchange comes to its end | * `gating::the_response_of_a_rejected_attempt_is_complete_and_its_connection_is_used_again` |
+//! | gate: rejected tokens are in the ledger | * `gating::a_rejected_attempt_is_reset_and_the_same_target_gets_a_hint_at_once` |
+//! | gate: stalls around a rejection are not in a row | `gating::a_stall_before_a_rejection_and_one_after_it_are_not_in_a_row` |
+//! | gate: what stays stored is settled whole | `gating::a_stored_response_that_was_rejected_is_complete_and_is_not_read_on` |
+//! | without a gate calls fail | * `message::malformed_arguments_fail_and_are_never_repaired` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -82,8 +104,8 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use redrive::recovery::Params;
 
 use crate::{
-    model::{Fleet, Op},
-    strategies::{circumstances, ops},
+    model::{ANSWERS, CHOICES, Fleet, OFFERS, Op, Rules, STRICTNESS, Says},
+    strategies::{circumstances, gates, ops},
 };
 
 proptest! {
@@ -96,10 +118,11 @@ proptest! {
     #[test]
     fn the_promises_hold_whatever_happens(
         params in circumstances(),
+        rules in gates(),
         events in ops(),
         retries in prop_oneof![3 => Just(1000u32), 1 => 0u32..3],
     ) {
-        play(params, events, retries);
+        play(params, rules, events, retries);
     }
 }
 
@@ -110,13 +133,14 @@ fn random_events_reach_every_kind_of_end() {
     let mut reached: BTreeMap<&str, u32> = BTreeMap::new();
     for _ in 0..2_000 {
         let params = circumstances().new_tree(&mut runner).unwrap().current();
+        let rules = gates().new_tree(&mut runner).unwrap().current();
         let events = ops().new_tree(&mut runner).unwrap().current();
         let retries = if events.len().is_multiple_of(4) {
             1
         } else {
             1000
         };
-        for landmark in play(params, events, retries) {
+        for landmark in play(params, rules, events, retries) {
             *reached.entry(landmark).or_default() += 1;
         }
     }
@@ -140,6 +164,18 @@ fn random_events_reach_every_kind_of_end() {
         "held back by an engine",
         "an engine that stayed away",
         "cut",
+        "gate: asked again",
+        "gate: a hint was sent again",
+        "gate: exhausted",
+        "gate: failed as malformed",
+        "gate: delivered at the end",
+        "gate: must stay",
+        "gate: withheld a call",
+        "gate: empty",
+        "gate: bare",
+        "gate: required_tool",
+        "gate: tool_error",
+        "gate: missing_tool",
         "STOPPED_BY_NOT_RETRYABLE",
         "STOPPED_BY_ALLOWANCE",
         "STOPPED_BY_DEADLINE",
@@ -158,14 +194,57 @@ fn random_events_reach_every_kind_of_end() {
     }
 }
 
-fn play(params: Params, events: Vec<(bool, Op)>, retries: u32) -> BTreeSet<&'static str> {
+fn play(
+    params: Params,
+    rules: Option<Rules>,
+    events: Vec<(bool, Op)>,
+    retries: u32,
+) -> BTreeSet<&'static str> {
     let mut fleet = Fleet::new(retries);
-    fleet.join(params.clone());
-    fleet.join(params);
+    fleet.join(params.clone(), rules);
+    fleet.join(params, rules);
     fleet.start(0);
     fleet.start(1);
     for (second, op) in events {
         fleet.act(usize::from(second), op);
     }
     fleet.finish()
+}
+
+/// The model once took the first version for shown as long as its reset had not been read.
+#[test]
+fn a_block_that_is_given_anew_twice_before_its_reset_is_read_is_void_once() {
+    let events = [
+        Op::Says(Says::Arguments(1, "{\"a\":")),
+        Op::Reads(4),
+        Op::Says(Says::Whole(1, "{}")),
+        Op::Says(Says::Whole(1, "{\"a\":1}")),
+        Op::Reads(2),
+        Op::Effects(0),
+    ];
+    let events = events.map(|op| (false, op)).to_vec();
+    let landmarks = play(fixtures::params(1), None, events, 1_000);
+    assert!(landmarks.contains("effects confirmed"), "{landmarks:?}");
+}
+
+/// A rejection tells no reset of what a reset in line has named already.
+#[test]
+fn a_rejected_block_whose_own_reset_is_in_line_is_void_once() {
+    let events = [
+        Op::Says(Says::Arguments(1, "{\"a\":")),
+        Op::Reads(4),
+        Op::Says(Says::Whole(1, "{}")),
+        Op::Answers(ANSWERS[0]),
+        Op::Reads(9),
+    ];
+    let rules = Rules {
+        strictness: STRICTNESS[0],
+        attempts: 2,
+        offer: OFFERS[0],
+        choice: CHOICES[0],
+    };
+    let events = events.map(|op| (false, op)).to_vec();
+    let landmarks = play(fixtures::params(1), Some(rules), events, 1_000);
+    assert!(landmarks.contains("gate: asked again"), "{landmarks:?}");
+    assert!(landmarks.contains("a block reset"), "{landmarks:?}");
 }

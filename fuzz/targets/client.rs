@@ -8,7 +8,7 @@ use redrive::{
 
 use crate::{
     fixtures::{change_targets, params, s},
-    model::{Fleet, Op, PERMANENT, Says},
+    model::{ANNOUNCED, ANSWERS, CHOICES, Fleet, OFFERS, Op, PERMANENT, Rules, STRICTNESS, Says},
 };
 
 /// Four bytes of circumstances for each of two generations, then two bytes for each thing that
@@ -33,13 +33,23 @@ pub fn run(data: &[u8]) {
         params.detach_grace = s(u64::from(four[2] / 4 % 2) * 20);
         params.client_idle = s(u64::from(four[2] / 8 % 2) * 30);
         params.scope = (four[3] % 2 == 1).then(|| ("tcp".into(), "turn".into()));
-        fleet.join(params);
+        fleet.join(params, gate(four));
         fleet.start(index);
     }
     for two in events.chunks_exact(2).take(1_000) {
         fleet.act(usize::from(two[0] >> 7), event(two[0] & 0x7f, two[1]));
     }
     fleet.finish();
+}
+
+/// What a turn gate goes by, where there is one.
+fn gate(four: &[u8]) -> Option<Rules> {
+    (four[3] & 2 == 2).then(|| Rules {
+        strictness: STRICTNESS[usize::from(four[2] / 16) % STRICTNESS.len()],
+        attempts: 1 + u32::from(four[1] / 32 % 6),
+        offer: OFFERS[usize::from(four[3] / 4) % OFFERS.len()],
+        choice: CHOICES[usize::from(four[3] / 16) % CHOICES.len()],
+    })
 }
 
 fn delivery(byte: u8) -> Delivery {
@@ -66,7 +76,8 @@ fn event(what: u8, with: u8) -> Op {
         },
         7 => Op::Refused,
         8 | 9 => Op::Sent,
-        10..=15 => Op::Says(says(with)),
+        10..=14 => Op::Says(says(with)),
+        15 => Op::Answers(ANSWERS[usize::from(with) % ANSWERS.len()]),
         16 => Op::Late(says(with)),
         17 => Op::End,
         18..=20 => Op::Fails(
@@ -86,10 +97,12 @@ fn event(what: u8, with: u8) -> Op {
 
 fn says(with: u8) -> Says {
     match with % 16 {
+        2 if with & 16 == 16 => ANNOUNCED,
         0..=2 => Says::Text("a"),
         3 => Says::Text("é"),
         4 => Says::Reasoning("hm"),
         5 => Says::Refusal("no"),
+        6 if with & 32 == 32 => Says::Stray(u32::from(with / 16 % 2)),
         6 => Says::Call(u32::from(with / 16 % 2)),
         7 => Says::Arguments(u32::from(with / 16 % 2), "{}"),
         8 => Says::Arguments(u32::from(with / 16 % 2), "{\"a\":"),

@@ -23,7 +23,7 @@ impl World {
                 break;
             };
             let reader = self.reader.as_mut().expect("a frame for nobody");
-            let end = reader.take(*frame, &self.stream, &self.void, &self.left_after);
+            let end = reader.take(*frame, &self.stream, &self.void, &self.attempts);
             self.landmarks.extend(reader.landmarks.drain(..));
             if let Some(end) = end {
                 self.check_end(&end);
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// A client that was given up as too slow has no RPC any more.
-    fn notice_loss(&mut self, now: Time) {
+    pub(super) fn notice_loss(&mut self, now: Time) {
         if !self.generation.has_frame()
             && self.generation.next_frame(now, self.rpc) == Next::TooSlow
         {

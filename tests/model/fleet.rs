@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use redrive::recovery::{Params, Time};
 
-use super::{op::Op, shared::Shared, world::World};
+use super::{op::Op, rules::Rules, shared::Shared, world::World};
 use crate::fixtures::{self, at, commons_with};
 
 /// Generations under watch.
@@ -31,12 +31,13 @@ impl Fleet {
         self.worlds.len()
     }
 
-    /// Another generation.
-    pub fn join(&mut self, mut params: Params) {
+    /// Another generation; a turn gate judges its answers by `rules`, if there are any.
+    pub fn join(&mut self, mut params: Params, rules: Option<Rules>) {
+        params.gate = rules.map(|rules| Box::new(rules.gate()));
         params.caller_deadline = params
             .caller_deadline
             .map(|at| self.now + at.since_origin());
-        let world = World::new(self.now, params, &self.commons, &mut self.shared);
+        let world = World::new(self.now, params, rules, &self.commons, &mut self.shared);
         self.worlds.push(world);
     }
 

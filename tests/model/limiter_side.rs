@@ -36,7 +36,7 @@ impl World {
             );
         }
         // The original request may be less than the rest of its answer with what there is of it.
-        if self.continues && takes == Takes::Whole {
+        if self.continues && matches!(takes, Takes::Whole | Takes::Hinted { .. }) {
             self.denied.remove(&target);
         }
         if let Some((until, offered)) = self.denied.get(&target) {
@@ -58,6 +58,7 @@ impl World {
         self.granted = None;
         self.held = None;
         self.continues = matches!(takes, Takes::Continuation { .. });
+        self.takes = Some(takes);
         self.asked = Some((target, credentials));
     }
 
@@ -110,7 +111,12 @@ impl World {
         if let Some((_, credentials)) = asked {
             // A credential that is usable again may have been asked for.
             let is_more = credentials.iter().any(|c| !offered.contains(c));
-            assert!(fits || is_more, "promise 9: a wait that does not fit");
+            // Or one was to be, and has been told to rest again since.
+            let may_return = offered.len() < self.params.targets[target].credentials.max(1);
+            assert!(
+                fits || is_more || may_return,
+                "promise 9: a wait that does not fit"
+            );
             if fits {
                 self.denied.remove(&target);
             }

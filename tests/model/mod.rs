@@ -2,10 +2,12 @@
 //! promises at every step of whatever happens. The properties of `recovery_promises.rs` and the
 //! simulation of `simulation/` play their events against it.
 
-#![allow(dead_code, reason = "each test crate uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test crate uses its part")]
 
 mod client_side;
+mod ends;
 mod fleet;
+mod gate_side;
 mod ledger;
 mod limiter_side;
 mod op;
@@ -13,9 +15,13 @@ mod places;
 mod provider;
 mod provider_side;
 mod reader;
+mod rules;
+mod sends;
 mod shared;
 mod silence;
 mod world;
 
 pub use fleet::Fleet;
-pub use op::{Op, PERMANENT, Says};
+pub use op::{ANNOUNCED, ANSWERS, Op, PERMANENT, Says};
+pub use provider::{Block, Stream, blocks_of, called};
+pub use rules::{CHOICES, HINT, OFFERS, Offer, Rules, STRICTNESS, Strictness, Wanted, told};

@@ -34,6 +34,8 @@ pub enum Op {
     Sent,
     /// The provider says something.
     Says(Says),
+    /// The provider says a whole answer, as far as it is heard.
+    Answers(&'static [Says]),
     /// An exchange that was ended still says something.
     Late(Says),
     /// The response ends.
@@ -65,7 +67,10 @@ pub enum Says {
     Text(&'static str),
     Reasoning(&'static str),
     Refusal(&'static str),
+    /// A call of the tool `f`.
     Call(u32),
+    /// A call of the tool `g`, which nobody offers.
+    Stray(u32),
     Arguments(u32, &'static str),
     /// All arguments of a call again, as the provider's final snapshot has them.
     Whole(u32, &'static str),
@@ -83,6 +88,72 @@ pub enum Says {
     /// An answer that begins like the first one. Only at the beginning of a continuation.
     Anew,
 }
+
+/// How every announcement of providers begins.
+pub const ANNOUNCED: Says = Says::Text("Let me read it.");
+
+/// Whole answers, one for each thing that the turn gate looks at.
+pub const ANSWERS: &[&[Says]] = {
+    use Says::{Arguments, Call, Done, Finish, Reasoning, Refusal, Stray, Text, Usage};
+    const STOP: Says = Finish(FinishReason::Stop);
+    const CALLS: Says = Finish(FinishReason::ToolCalls);
+    const CUT: Says = Finish(FinishReason::Length);
+    const PAUSE: Says = Finish(FinishReason::Pause);
+    const FILTER: Says = Finish(FinishReason::ContentFilter);
+    const DONE: Says = Done(false);
+    &[
+        // Nothing, and nothing that is seen.
+        &[STOP, DONE],
+        &[Usage(2), STOP, DONE],
+        &[Reasoning("hm"), Usage(5), STOP, DONE],
+        &[Text(" \n"), STOP, DONE],
+        // Announced and not done; or done.
+        &[ANNOUNCED, Usage(7), STOP, DONE],
+        &[Text(" \n"), ANNOUNCED, Text("bc"), STOP, Usage(7), DONE],
+        &[ANNOUNCED, Call(0), Arguments(0, "{\"a\":1}"), CALLS, DONE],
+        // Calls that nobody can run.
+        &[Stray(0), Arguments(0, "{}"), Usage(4), CALLS, DONE],
+        &[Call(0), Arguments(0, "{\"a\":"), Usage(4), CALLS, DONE],
+        &[Call(0), Arguments(0, "[1]"), CALLS, DONE],
+        &[Arguments(1, "{}"), STOP, DONE],
+        // Beside one that somebody can.
+        &[
+            Call(0),
+            Arguments(0, "{\"a\":1}"),
+            Stray(1),
+            Usage(9),
+            CALLS,
+            DONE,
+        ],
+        &[
+            Call(0),
+            Call(1),
+            Arguments(0, "{\"a\":"),
+            Arguments(1, "{\"a\":1}"),
+            STOP,
+            DONE,
+        ],
+        &[
+            Text("a"),
+            Call(0),
+            Arguments(0, "{\"a\":1}"),
+            Usage(9),
+            CALLS,
+            DONE,
+        ],
+        &[Call(0), CALLS, DONE],
+        // Plain ones.
+        &[Text("long text"), Usage(6), STOP, DONE],
+        &[Refusal("no"), STOP, DONE],
+        // Ones that the provider itself has ended.
+        &[ANNOUNCED, Usage(7), CUT, DONE],
+        &[Call(0), Arguments(0, "{\"a\":"), Usage(7), CUT, DONE],
+        &[Call(0), CUT, DONE],
+        &[Stray(0), PAUSE, DONE],
+        &[Call(0), Arguments(0, "{\"a\":1}"), FILTER, DONE],
+        &[FILTER, DONE],
+    ]
+};
 
 /// Verdicts that cost one request per target.
 pub const PERMANENT: &[Class] = &[

@@ -29,7 +29,7 @@ impl Places {
         let phase = match says {
             Says::Text(_) | Says::Refusal(_) | Says::Echo | Says::Anew => "text",
             Says::Reasoning(_) => "reasoning",
-            Says::Call(_) | Says::Arguments(..) => "tool arguments",
+            Says::Call(_) | Says::Stray(_) | Says::Arguments(..) => "tool arguments",
             Says::Whole(..) if stream.filled => "tool arguments",
             Says::Finish(_) => "after the finish reason",
             _ => return,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use redrive::{
-    proto::{FinishReason, Part, Usage, part},
+    proto::{FinishReason, Part, ToolCall, Usage, part},
     protocol::{DecodeError, Delta, Event},
 };
 
@@ -14,6 +14,13 @@ use super::op::Says;
 pub struct Block {
     pub kind: &'static str,
     pub text: String,
+}
+
+impl Block {
+    /// Whether it is a tool call, of whatever tool.
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, "call" | "stray call" | "nameless call")
+    }
 }
 
 /// How much of a continuation is held back, in characters.
@@ -57,6 +64,8 @@ pub struct Stream {
     pub differs: BTreeSet<usize>,
     /// The last snapshot was of a call that had streamed nothing.
     pub filled: bool,
+    /// Calls that the turn gate has left out of the message.
+    pub left_out: BTreeSet<usize>,
 }
 
 impl Stream {
@@ -64,6 +73,16 @@ impl Stream {
     pub fn first(attempt: u32) -> Self {
         Self {
             attempt,
+            ..Self::default()
+        }
+    }
+
+    /// An answer that is known as a whole.
+    pub fn whole(blocks: Vec<Block>, finish: Option<FinishReason>) -> Self {
+        Self {
+            of: vec![1; blocks.len()],
+            blocks,
+            finish,
             ..Self::default()
         }
     }
@@ -152,7 +171,14 @@ impl Stream {
                     self.show();
                 }
             }
-            (Says::Call(_) | Says::Arguments(..) | Says::Finish(_) | Says::Done(true), Some(_)) => {
+            (
+                Says::Call(_)
+                | Says::Stray(_)
+                | Says::Arguments(..)
+                | Says::Finish(_)
+                | Says::Done(true),
+                Some(_),
+            ) => {
                 self.show();
                 self.note_plainly(says, words);
             }
@@ -187,10 +213,8 @@ impl Stream {
             Says::Text(_) => self.append("text", words),
             Says::Reasoning(text) => self.append("reasoning", text),
             Says::Refusal(text) => self.append("refusal", text),
-            Says::Call(call) => match self.call(call) {
-                Some(index) if self.blocks[index].kind == "call" => self.newest = index,
-                _ => self.open_call(call, "call"),
-            },
+            Says::Call(call) => self.call_of(call, "call"),
+            Says::Stray(call) => self.call_of(call, "stray call"),
             Says::Arguments(call, fragment) => {
                 let index = match self.call(call) {
                     Some(index) => index,
@@ -241,6 +265,14 @@ impl Stream {
         known.map(|(_, index)| *index)
     }
 
+    /// A call of a tool begins, unless it has.
+    fn call_of(&mut self, call: u32, kind: &'static str) {
+        match self.call(call) {
+            Some(index) if self.blocks[index].kind == kind => self.newest = index,
+            _ => self.open_call(call, kind),
+        }
+    }
+
     fn open_call(&mut self, call: u32, kind: &'static str) {
         self.calls.push((call, self.blocks.len()));
         self.open(kind, "");
@@ -250,31 +282,51 @@ impl Stream {
     /// The message that may be committed: every block, less the calls that are withheld. What one
     /// attempt wrote and another continued is one text.
     pub fn message(&self) -> Vec<Block> {
-        let refused = [FinishReason::ContentFilter, FinishReason::Refusal];
-        let filtered = self.finish.is_some_and(|reason| refused.contains(&reason));
         let mut message: Vec<Block> = Vec::new();
         let mut before = ("", 0);
-        let limited = self.finish == Some(FinishReason::Length);
         for (index, (block, of)) in self.blocks.iter().zip(&self.of).enumerate() {
-            let newest = index + 1 == self.blocks.len();
             let seam = before.0 == "text" && block.kind == "text" && before.1 != *of;
             before = (block.kind, *of);
             match block {
                 Block { text, .. } if seam => message.last_mut().unwrap().text.push_str(text),
-                Block { kind: "call", text } if filtered || !is_whole(text) => {}
-                Block { kind: "call", text } if limited && newest && text.is_empty() => {}
-                Block {
-                    kind: "nameless call",
-                    ..
-                } => {}
-                Block { kind: "call", text } if text.is_empty() => message.push(Block {
-                    kind: "call",
+                block if block.is_call() && !self.hands_out(index) => {}
+                Block { kind, text } if block.is_call() && text.is_empty() => message.push(Block {
+                    kind,
                     text: "{}".into(),
                 }),
                 block => message.push(block.clone()),
             }
         }
         message
+    }
+
+    /// The calls that the message is without, in order.
+    pub fn withheld(&self) -> Vec<Block> {
+        let blocks = self.blocks.iter().enumerate();
+        let withheld = blocks.filter(|(index, block)| block.is_call() && !self.hands_out(*index));
+        withheld.map(|(_, block)| block.clone()).collect()
+    }
+
+    /// Whether the client may run the call.
+    fn hands_out(&self, index: usize) -> bool {
+        let Block { kind, text } = &self.blocks[index];
+        let is_newest = index + 1 == self.blocks.len();
+        let is_cut = self.finish == Some(FinishReason::Length) && is_newest && text.is_empty();
+        let is_left_out = self.left_out.contains(&index) || self.is_filtered() || is_cut;
+        *kind != "nameless call" && is_whole(text) && !is_left_out
+    }
+
+    /// Whether it can be no message, because of a call that nobody may leave out.
+    pub fn is_malformed(&self) -> bool {
+        let is_broken = |block: &Block| block.kind == "nameless call" || !is_whole(&block.text);
+        let mut calls = self.blocks.iter().filter(|block| block.is_call());
+        let may_be = self.is_filtered() || self.finish == Some(FinishReason::Length);
+        !may_be && calls.any(is_broken)
+    }
+
+    fn is_filtered(&self) -> bool {
+        let refused = [FinishReason::ContentFilter, FinishReason::Refusal];
+        self.finish.is_some_and(|reason| refused.contains(&reason))
     }
 }
 
@@ -302,14 +354,23 @@ pub fn blocks_of(message: &[Part]) -> Vec<Block> {
                     !call.name.is_empty() && is_whole(&call.arguments_json),
                     "promise 5"
                 );
-                Block {
-                    kind: "call",
-                    text: call.arguments_json,
-                }
+                called(&call)
             }
             other => panic!("never said: {other:?}"),
         })
         .collect()
+}
+
+/// The block of a call.
+pub fn called(call: &ToolCall) -> Block {
+    Block {
+        kind: match &*call.name {
+            "f" => "call",
+            "g" => "stray call",
+            _ => "nameless call",
+        },
+        text: call.arguments_json.clone(),
+    }
 }
 
 /// As the adapter would decode it; text in these words.
@@ -317,10 +378,13 @@ pub fn decoded(says: Says, words: &str) -> Event<'_> {
     match says {
         Says::Text(_) | Says::Echo | Says::Anew => Event::Delta(Delta::Text(words)),
         Says::Reasoning(text) => Event::Delta(Delta::Reasoning(text)),
-        Says::Call(call) => Event::Delta(Delta::ToolCallStart {
+        Says::Call(call) | Says::Stray(call) => Event::Delta(Delta::ToolCallStart {
             call,
             id: "id",
-            name: "f",
+            name: match says {
+                Says::Call(_) => "f",
+                _ => "g",
+            },
         }),
         Says::Arguments(call, fragment) => Event::Delta(Delta::ToolArguments { call, fragment }),
         Says::Whole(call, fragment) => Event::Snapshot {

@@ -73,6 +73,9 @@ impl World {
         }
         self.places.said(says, &self.stream);
         self.note_time(now, says);
+        if let (Says::Usage(count), Some(attempt)) = (says, self.attempts.last_mut()) {
+            attempt.usage = Some(count);
+        }
         let class = match says {
             Says::Error(true) => Some(Class::ProviderInternal),
             Says::Error(false) => Some(Class::Auth),
@@ -128,10 +131,11 @@ impl World {
             return;
         }
         self.stream.differs.insert(index);
+        let version = self.versions.get(&index).copied().unwrap_or_default();
         let shown = self
             .reader
             .as_ref()
-            .is_some_and(|reader| reader.holds_text_of(index, &self.void));
+            .is_some_and(|reader| reader.holds_text_of(index, version, &self.void));
         let no_reset = self
             .reader
             .as_ref()

@@ -1,13 +1,16 @@
 //! One RPC's client, which checks every frame it is given.
 
 use redrive::proto::{
-    Committed, Delivery, Failed, GenerateResponse, committed::Flag, delta::Content,
+    Committed, Delivery, Failed, GenerateResponse, Mode, committed::Flag, delta::Content,
     generate_response::Frame,
 };
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::provider::{Stream, blocks_of};
+use super::{
+    ledger::Attempt,
+    provider::{Block, Stream, blocks_of, called},
+};
 
 /// What an `effects` frame refers to, as the contract has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +89,7 @@ impl Reader {
         response: GenerateResponse,
         stream: &Stream,
         void: &BTreeSet<u32>,
-        left_after: &[u32],
+        attempts: &[Attempt],
     ) -> Option<End> {
         assert!(!self.ended, "promise 7: a frame after the terminal one");
         self.sequence += 1;
@@ -104,10 +107,16 @@ impl Reader {
             Frame::AttemptStarted(started) => {
                 assert!(started.attempt > self.announced);
                 self.announced = started.attempt;
-                let left = left_after[started.attempt as usize - 1];
+                let known = &attempts[started.attempt as usize - 1];
                 assert!(
-                    started.allowance_left <= left,
+                    started.allowance_left <= known.left,
                     "promise 1: the allowance that is told"
+                );
+                assert_eq!(started.mode(), known.mode, "the mode that is told");
+                let begins = !matches!(known.mode, Mode::Continue | Mode::Resume);
+                assert!(
+                    !begins || self.preview.is_empty(),
+                    "promise 2: an attempt begins before what was shown is void"
                 );
             }
             Frame::Delta(delta) => {
@@ -141,11 +150,23 @@ impl Reader {
         None
     }
 
-    /// Whether it was given more of a block than that there is one. What `void` attempts gave it, and
-    /// whose reset it has not read yet, is another block.
-    pub fn holds_text_of(&self, block: usize, void: &BTreeSet<u32>) -> bool {
+    /// Whether it was given more of a block than that there is one, of the `version` that stands. What
+    /// `void` attempts gave it, or an earlier version, and whose reset it has not read yet, is another
+    /// block.
+    pub fn holds_text_of(&self, block: usize, version: u32, void: &BTreeSet<u32>) -> bool {
+        if self.versions.get(&block).copied().unwrap_or_default() != version {
+            return false;
+        }
         let mut pieces = self.preview.get(&block).into_iter().flatten();
         pieces.any(|piece| !void.contains(&piece.attempt) && !piece.text.is_empty())
+    }
+
+    /// Whether it was given anything that is not void, neither with its attempt nor alone.
+    pub fn holds_output(&self, versions: &HashMap<usize, u32>, void: &BTreeSet<u32>) -> bool {
+        let stands = |block: &usize| self.versions.get(block) == versions.get(block);
+        let blocks = self.preview.iter().filter(|(block, _)| stands(block));
+        let mut pieces = blocks.flat_map(|(_, pieces)| pieces);
+        pieces.any(|piece| !void.contains(&piece.attempt))
     }
 
     fn take_reset(&mut self, attempt: u32, only: Option<usize>) {
@@ -184,7 +205,7 @@ impl Reader {
             "a delta before its attempt was announced"
         );
         let block = block as usize;
-        let said = &stream.blocks[block];
+        let said = stream.blocks.get(block).expect("a block that was not said");
         assert_eq!(attempt, stream.of[block], "a delta of another attempt");
         let held = self.preview.entry(block).or_default();
         let text = match content {
@@ -240,6 +261,15 @@ impl Reader {
             !stream.differs.is_empty(),
             "a snapshot that differs is told"
         );
+        let withheld: Vec<Block> = last.withheld_tool_calls.iter().map(called).collect();
+        assert_eq!(withheld, stream.withheld(), "the calls that are withheld");
+        assert_eq!(
+            last.flags.contains(&(Flag::ToolCallsWithheld as i32)),
+            !withheld.is_empty(),
+            "that calls are withheld is told"
+        );
+        let suppressed = last.flags.contains(&(Flag::ContentSuppressed as i32));
+        assert!(!suppressed, "there is no text that a gate could mind");
         let message = blocks_of(&message);
         assert_eq!(
             message,

@@ -12,6 +12,8 @@ const LINGER: Duration = Duration::from_secs(60);
 pub struct Shared {
     /// Until when a credential of a target's provider must not be used, on the provider's word.
     pub rests: HashMap<(usize, usize), Time>,
+    /// How often attempts at a target have failed, which may have opened its circuit.
+    pub failures: HashMap<usize, u32>,
     scopes: HashMap<ScopeKey, Scope>,
 }
 

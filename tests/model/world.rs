@@ -7,14 +7,14 @@ use std::{
 };
 
 use redrive::{
-    proto::{Delivery, Failed, LedgerEntry, StoppedBy, waiting::Reason},
-    recovery::{Command, Commons, Event, FollowUp, Generation, Observation, Params, Time, Wait},
+    proto::{Mode, waiting::Reason},
+    recovery::{Command, Commons, Event, Generation, Observation, Params, Takes, Time, Wait},
     verdict::{Class, Failure, Origin, Stage},
 };
 
 use super::{
-    ledger::Attempt, op::Op, places::Places, provider::Stream, reader::Reader, shared::Shared,
-    silence::Silence,
+    gate_side::Gated, ledger::Attempt, op::Op, places::Places, provider::Stream, reader::Reader,
+    rules::Rules, shared::Shared, silence::Silence,
 };
 
 /// The exchange in flight.
@@ -57,15 +57,20 @@ pub struct World {
     /// Until when a budget holds a target back, and the credentials that it was asked with.
     pub(super) denied: HashMap<usize, (Option<Time>, Vec<usize>)>,
     /// Where the last request went.
-    target: usize,
+    pub(super) target: usize,
     pub(super) attempts: Vec<Attempt>,
-    left: u32,
-    /// What was left after each attempt's debit.
-    pub(super) left_after: Vec<u32>,
-    deadline: Time,
+    pub(super) left: u32,
+    /// How the newest attempt came about.
+    pub(super) mode: Mode,
+    /// What it takes of budgets.
+    pub(super) takes: Option<Takes>,
+    /// The gate's rules; none: it is off.
+    pub(super) rules: Option<Rules>,
+    pub(super) gate: Gated,
+    pub(super) deadline: Time,
     pub(super) permanent: Vec<usize>,
     pub(super) not_before: HashMap<usize, Time>,
-    failures: HashMap<usize, u32>,
+    pub(super) failures: HashMap<usize, u32>,
     pub(super) supplied: Vec<Duration>,
     /// The failure that is being handed in came from the provider, not from a timer.
     pub(super) is_told: bool,
@@ -76,7 +81,7 @@ pub struct World {
     /// How often each block became void alone.
     pub(super) versions: HashMap<usize, u32>,
     /// Where nothing is continued any more.
-    refused: BTreeSet<usize>,
+    pub(super) refused: BTreeSet<usize>,
     pub(super) claimed: bool,
     pub(super) confirmed: bool,
     pub(super) cancelled: bool,
@@ -93,7 +98,13 @@ pub struct World {
 pub(super) type Access = RefCell<Commons>;
 
 impl World {
-    pub fn new(now: Time, params: Params, commons: &Access, shared: &mut Shared) -> Self {
+    pub fn new(
+        now: Time,
+        params: Params,
+        rules: Option<Rules>,
+        commons: &Access,
+        shared: &mut Shared,
+    ) -> Self {
         let generation = Generation::new(now, params.clone(), commons).unwrap();
         shared.join(now, &params);
         Self {
@@ -114,7 +125,10 @@ impl World {
             target: 0,
             attempts: Vec::new(),
             left: params.policy.max_attempts,
-            left_after: Vec::new(),
+            mode: Mode::Unspecified,
+            takes: None,
+            rules,
+            gate: Gated::default(),
             deadline: now + params.policy.deadline,
             permanent: Vec::new(),
             not_before: HashMap::new(),
@@ -153,7 +167,10 @@ impl World {
 
     /// Carries out one random event.
     pub fn act(&mut self, now: Time, op: Op, commons: &Access, shared: &mut Shared) {
-        let provider_acts = matches!(op, Op::Sent | Op::Says(_) | Op::End | Op::Fails(..));
+        let provider_acts = matches!(
+            op,
+            Op::Sent | Op::Says(_) | Op::Answers(_) | Op::End | Op::Fails(..)
+        );
         if provider_acts && self.asked.is_some() {
             self.grant(now, 0, commons, shared);
         }
@@ -184,6 +201,11 @@ impl World {
             Op::Queued | Op::Refused => {}
             Op::Sent => self.hand_over(now, false, commons, shared),
             Op::Says(says) => self.say(now, says, commons, shared),
+            Op::Answers(words) => {
+                for says in words {
+                    self.say(now, *says, commons, shared);
+                }
+            }
             Op::Late(says) => self.say_late(now, says, commons),
             Op::End => self.end_response(now, commons, shared),
             Op::Fails(class, wait) => self.fail(now, class, wait, commons, shared),
@@ -223,6 +245,7 @@ impl World {
         if has_ended && !had_ended {
             self.note_end(now, shared);
         }
+        self.check_rejection(now, shared);
         if has_ended {
             assert!(
                 self.exchange.is_none(),
@@ -281,9 +304,10 @@ impl World {
                 attempt,
                 target,
                 credential,
-                hint: _,
+                hint,
                 follow_up,
             } => {
+                self.check_hint(target, hint.as_ref(), follow_up.as_deref(), shared);
                 self.go_on(attempt, target, follow_up.as_deref());
                 self.send(now, attempt, target, credential.unwrap_or(0), shared);
             }
@@ -303,6 +327,7 @@ impl World {
             }
             Command::Abort { .. } => {
                 self.check_settled();
+                self.gate.check_abort(self.exchange.is_some());
                 self.exchange = None;
                 self.asked = None;
             }
@@ -311,7 +336,12 @@ impl World {
                 assert!(self.exchange.take().is_some());
             }
             Command::Observe(Observation::Ended) => self.ends += 1,
-            Command::Observe(Observation::PreviewReset { attempt, block, .. }) => {
+            Command::Observe(Observation::PreviewReset {
+                attempt,
+                block,
+                class,
+            }) => {
+                self.gate.check_reset(class, block);
                 assert!(
                     !self.confirmed,
                     "promise 6: a reset after confirmed effects"
@@ -320,274 +350,19 @@ impl World {
                     self.void.insert(attempt);
                 }
             }
+            Command::Observe(Observation::AttemptStarted { mode, .. }) => self.mode = mode,
+            Command::Observe(Observation::GateRejected { reason, then }) => {
+                self.rejected(now, reason, then, shared);
+            }
+            Command::Observe(Observation::Waiting {
+                reason: Reason::Backoff,
+                expected: Some(expected),
+                ..
+            }) => self.check_backoff(now, expected, shared),
             Command::Observe(Observation::AttemptEnded(entry)) => {
                 self.attempt_ended(now, &entry, shared);
             }
             Command::Observe(_) => {}
         }
-    }
-
-    /// What a request may go on with, and what is void if it begins anew.
-    fn go_on(&mut self, attempt: u32, target: usize, follow_up: Option<&FollowUp>) {
-        let before = self.attempts.len();
-        let hidden = self.stream.is_hidden();
-        if follow_up.is_some() {
-            assert_eq!(target, self.target, "another target goes on");
-            if let Some(last) = self.attempts.last_mut() {
-                last.kept = !hidden;
-            }
-        }
-        match follow_up {
-            None => {
-                assert!(
-                    !self.confirmed,
-                    "promise 6: a restart after confirmed effects"
-                );
-                assert_eq!(
-                    self.stream.fixed_below, 0,
-                    "promise 3: a restart of final text"
-                );
-                self.void.extend(1..attempt);
-                self.attempts
-                    .iter_mut()
-                    .for_each(|before| before.kept = false);
-                self.stream = Stream::first(attempt);
-            }
-            Some(FollowUp::Continue { partial }) => {
-                assert!(self.params.targets[target].continues);
-                assert!(!self.refused.contains(&target), "a refusal, asked again");
-                if let Some(from) = self.stream.continued_by(attempt) {
-                    self.void.extend(from..attempt);
-                    for before in self.attempts.iter_mut().skip(from as usize - 1) {
-                        before.kept = false;
-                    }
-                }
-                assert_eq!(&**partial, self.stream.sent(), "what is to be continued");
-                assert!(!partial.is_empty() && !partial.ends_with(char::is_whitespace));
-                self.landmarks.insert("continued");
-                if self.stream.of.iter().any(|of| *of > 1) && self.stream.fixed_below > 1 {
-                    self.landmarks.insert("continued again");
-                }
-            }
-            Some(FollowUp::Resume { response_id, after }) => {
-                assert!(self.params.targets[target].resumes);
-                assert_eq!((&**response_id, *after), ("r", self.stream.cursor));
-                self.stream.resumed_by(attempt);
-                self.landmarks.insert("resumed");
-            }
-        }
-        self.target = target;
-        assert_eq!(before as u32 + 1, attempt);
-    }
-
-    /// Everything that must hold before a request may leave.
-    fn send(
-        &mut self,
-        now: Time,
-        attempt: u32,
-        target: usize,
-        credential: usize,
-        shared: &mut Shared,
-    ) {
-        let asked = self
-            .asked
-            .take()
-            .expect("promise 1: a request without a lease");
-        assert_eq!(asked.0, target, "a request without a slot");
-        let granted = self.granted.take();
-        self.held = None;
-        assert_eq!(granted, Some(credential), "promise 1: another's lease");
-        assert!(self.exchange.is_none(), "promise 1: two requests at once");
-        assert!(!self.cancelled, "promise 8: a request after a cancel");
-        assert!(!self.is_cut, "a replay of what our own failure ended");
-        assert!(
-            !self.permanent.contains(&target),
-            "promise 10: a permanent verdict, asked again"
-        );
-        assert!(
-            !self.places.are_over(),
-            "same place: a request after the third stall in a row there"
-        );
-        assert!(now < self.deadline, "a request after the deadline");
-        self.check_callers_deadline(now);
-        self.check_waits(now, target, credential, shared);
-        let left = match shared.scope(&self.params) {
-            Some(scope) => {
-                assert!(now < scope.deadline, "a request after the scope's deadline");
-                &mut scope.left
-            }
-            None => &mut self.left,
-        };
-        *left = left
-            .checked_sub(1)
-            .expect("promise 1: a request beyond the allowance");
-        self.left_after.push(*left);
-        self.attempts.push(Attempt::default());
-        assert_eq!(attempt as usize, self.attempts.len());
-        assert!(attempt <= self.params.policy.max_attempts, "promise 1");
-        self.landmarks.extend((target > 0).then_some("fallback"));
-        self.landmarks
-            .extend((credential > 0).then_some("second credential"));
-        let resumes = attempt > 1 && self.stream.cursor > 0;
-        let newest = self.stream.blocks.len();
-        self.places.dispatched(match resumes {
-            true => newest.saturating_sub(1),
-            false => newest,
-        });
-        self.landmarks
-            .extend(self.places.doubled.then_some("doubled windows"));
-        let timers = self.params.targets[target].timers;
-        self.silence = Some(Silence::dispatched(now, timers, self.places.doubled));
-        self.exchange = Some(Exchange {
-            target,
-            credential,
-            sent: false,
-            settled: false,
-            head: false,
-            stores: self.params.targets[target].resumes,
-            resumes,
-        });
-    }
-
-    fn check_callers_deadline(&self, now: Time) {
-        let first_rpc = self.rpc == 1 && self.reader.is_some() && self.params.client_idle.is_zero();
-        let callers = self.params.caller_deadline.filter(|_| first_rpc);
-        assert!(
-            callers.is_none_or(|at| now < at),
-            "a request after the caller's deadline"
-        );
-    }
-
-    fn check_waits(&self, now: Time, target: usize, credential: usize, shared: &Shared) {
-        let not_before = self.not_before.get(&target).copied().unwrap_or_default();
-        assert!(
-            now >= not_before,
-            "promise 9: a request before the wait for its target was over"
-        );
-        let rest = shared.rests.get(&(target, credential)).copied();
-        assert!(
-            now >= rest.unwrap_or_default(),
-            "promise 9: a request with a credential that rests"
-        );
-    }
-
-    /// An attempt is over, for its own reasons or for others.
-    fn attempt_ended(&mut self, now: Time, entry: &LedgerEntry, shared: &mut Shared) {
-        let Some(verdict) = &entry.verdict else {
-            return;
-        };
-        let Some(exchange) = &self.exchange else {
-            panic!("an attempt that ended twice");
-        };
-        let (target, credential) = (exchange.target, exchange.credential);
-        let class = verdict.class();
-        let timed = [
-            Class::Stall,
-            Class::TimeoutConnect,
-            Class::TimeoutFirstToken,
-        ];
-        if timed.contains(&class) && !self.is_told {
-            let due = self.silence.as_ref().and_then(Silence::due);
-            assert!(
-                due.is_some_and(|due| due <= now),
-                "promise 11: a time-out ({class:?}) before the silence was too long"
-            );
-            self.landmarks.insert("time-out");
-        }
-        let early = self.stream.is_hidden() || (exchange.resumes && self.is_head);
-        let refused = early && !verdict.retryable && self.is_told;
-        if refused {
-            self.landmarks.insert("refused to go on");
-            if self.stream.is_hidden() {
-                self.refused.insert(target);
-            }
-            let of_the_target = [
-                Class::Auth,
-                Class::Permission,
-                Class::QuotaExhausted,
-                Class::RedirectRefused,
-            ];
-            if !of_the_target.contains(&class) {
-                return;
-            }
-        }
-        let failures = self.failures.entry(target).or_default();
-        let own = self.params.policy.backoff.base * 2u32.pow((*failures).min(10));
-        let until = now + own.min(self.params.policy.backoff.max);
-        *failures += 1;
-        if !refused {
-            self.places.failed(class, target);
-        }
-        match class {
-            Class::QuotaExhausted => {}
-            Class::RateLimited => {
-                let rest = shared.rests.entry((target, credential)).or_default();
-                *rest = until.max(*rest);
-            }
-            _ => {
-                let hold = self.not_before.entry(target).or_default();
-                *hold = until.max(*hold);
-            }
-        }
-    }
-
-    fn note_end(&mut self, now: Time, shared: &mut Shared) {
-        self.ended_at = now;
-        if let Some(failed) = self.generation.failed() {
-            let failed = failed.clone();
-            let fixed = self.stream.fixed_below.saturating_sub(1) as usize;
-            for attempt in self.attempts.iter_mut().skip(fixed) {
-                attempt.kept = false;
-            }
-            self.landmarks.insert(failed.stopped_by().as_str_name());
-            self.check_reason(now, &failed, shared);
-            self.check_engine(&failed);
-        } else {
-            assert!(
-                self.stream.complete && !self.stream.broken,
-                "promise 4: accepted without terminal evidence"
-            );
-        }
-        shared.leave(now, &self.params);
-    }
-
-    /// Whether it ended for the reason it says.
-    fn check_reason(&self, now: Time, failed: &Failed, shared: &mut Shared) {
-        let holds = match failed.stopped_by() {
-            StoppedBy::SamePlace => self.places.are_over(),
-            StoppedBy::Allowance => {
-                let left = shared.scope(&self.params).map(|scope| scope.left);
-                left.unwrap_or(self.left) == 0
-            }
-            StoppedBy::ReplayDisabled => {
-                self.params.policy.replay == redrive::recovery::settings::Replay::None
-            }
-            StoppedBy::Effects => self.claimed || self.stream.fixed_below > 0,
-            StoppedBy::Drain => self.drains.is_some_and(|drains| drains <= now),
-            StoppedBy::WaitTooLong => {
-                let told = failed.verdict.as_ref().and_then(|v| v.retry_after);
-                told.is_some_and(|told| {
-                    Duration::new(told.seconds as u64, told.nanos as u32)
-                        == *self.supplied.last().unwrap()
-                })
-            }
-            StoppedBy::NoReset => self
-                .reader
-                .as_ref()
-                .is_some_and(|reader| reader.delivery == Delivery::PreviewNoReset),
-            StoppedBy::Limiter => {
-                let named = failed.verdict.as_ref().is_some_and(|v| v.budget == "b");
-                named && (self.is_cut || self.is_away() || !self.denied.is_empty())
-            }
-            StoppedBy::Unspecified => false,
-            _ => true,
-        };
-        assert!(holds, "stopped by {:?}?", failed.stopped_by());
-    }
-
-    /// Until when anything may still be sent.
-    pub(super) fn admission_ends(&self, shared: &mut Shared) -> Time {
-        let scope = shared.scope(&self.params).map(|scope| scope.deadline);
-        scope.map_or(self.deadline, |deadline| deadline.min(self.deadline))
     }
 }

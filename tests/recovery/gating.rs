@@ -398,3 +398,67 @@ fn a_stored_response_that_was_rejected_is_complete_and_is_not_read_on() {
     // Nobody goes on with it: what was seen is all.
     assert_eq!(settled.unwrap().output_tokens, Some(15));
 }
+
+#[test]
+fn what_a_verified_continuation_fixed_is_committed_whatever_it_says() {
+    let mut script = Script::start(gated(|params, _| {
+        change_targets(params, |target| target.continues = true);
+    }));
+    script.open();
+    script.text("Let me read ");
+    script.fail(reset());
+    script.next_send();
+    script.answer("it.");
+    let expected = "committed stop \"Let me read it.\" FLAG_USAGE_ESTIMATED";
+    assert_eq!(script.last(), expected);
+    assert_eq!(script.sent_count(), 2);
+}
+
+#[test]
+fn a_rejection_is_not_counted_for_the_next_backoff() {
+    let mut script = started();
+    script.answer("");
+    script.open();
+    script.fail(reset());
+    script.next_send();
+    assert_eq!(script.sent_at(), [0, 0, 1]);
+}
+
+#[test]
+fn a_stall_before_a_rejection_and_one_after_it_are_not_in_a_row() {
+    let mut script = Script::start(gated(|params, _| params.fallback = false));
+    let stall = |script: &mut Script| {
+        script.open();
+        script.text("a");
+        script.next_send();
+    };
+    stall(&mut script);
+    stall(&mut script);
+    script.answer("");
+    stall(&mut script);
+    stall(&mut script);
+    assert!(!script.generation.has_ended());
+    stall(&mut script);
+    assert_eq!(script.last(), "failed stall by same_place");
+}
+
+#[test]
+fn a_rest_of_the_only_credential_that_does_not_fit_the_deadline_ends_it() {
+    let shared = commons();
+    let mut script = Script::start_at(at(0), gated(|_, _| {}), &shared);
+    let mut other = Script::start_at(at(0), params(1), &shared);
+    other.fail(provider_wait(Class::RateLimited, s(700)));
+    script.answer("");
+    assert_eq!(script.last(), "failed gate_rejected/empty by deadline");
+    // One that fits is waited for.
+    let shared = commons();
+    let mut script = Script::start_at(at(0), gated(|_, _| {}), &shared);
+    let mut other = Script::start_at(at(0), params(1), &shared);
+    other.fail(provider_wait(Class::RateLimited, s(30)));
+    script.answer("");
+    script.next_send();
+    assert_eq!(
+        (script.sent_at(), script.visited()),
+        (vec![0, 30], vec![0, 0])
+    );
+}

@@ -11,7 +11,10 @@ use crate::{
     seeds::{assert_reached, play_all},
 };
 
-use self::{circumstances::House, habits::Habits};
+use self::{
+    circumstances::{House, gate},
+    habits::Habits,
+};
 
 /// Without an optimiser a seed takes twenty times as long.
 const USUAL: u64 = if cfg!(debug_assertions) {
@@ -50,6 +53,20 @@ fn core_keeps_its_promises_whatever_happens_to_a_fleet() {
             "time-out",
             "doubled windows",
             "error object",
+            "gate: asked again",
+            "gate: waits for a credential",
+            "gate: went elsewhere",
+            "gate: a hint was sent again",
+            "gate: exhausted",
+            "gate: failed as malformed",
+            "gate: delivered at the end",
+            "gate: must stay",
+            "gate: withheld a call",
+            "gate: empty",
+            "gate: bare",
+            "gate: required_tool",
+            "gate: tool_error",
+            "gate: missing_tool",
             "STOPPED_BY_NOT_RETRYABLE",
             "STOPPED_BY_ALLOWANCE",
             "STOPPED_BY_DEADLINE",
@@ -84,7 +101,8 @@ fn play(seed: u64) -> BTreeSet<&'static str> {
     for _ in 0..20 + dice.below(280) {
         if fleet.len() == 0 || (fleet.len() < size && dice.chance(5)) {
             index = fleet.len();
-            fleet.join(house.params(&mut dice));
+            let params = house.params(&mut dice);
+            fleet.join(params, gate(&mut dice));
             fleet.start(index);
         }
         if dice.chance(30) {

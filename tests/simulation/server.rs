@@ -4,6 +4,7 @@
 
 mod account;
 mod client;
+mod gate;
 mod house;
 mod provider;
 
@@ -60,6 +61,13 @@ fn server_keeps_its_promises_whatever_its_clients_and_providers_do() {
             "held back by a budget",
             "stopped by a budget",
             "Failed(MalformedOutput)",
+            "Failed(GateRejected)",
+            "asked again by the gate",
+            "a hint was sent again",
+            "exhausted the gate",
+            "an announcement was delivered",
+            "must stay in spite of the gate",
+            "a call was withheld beside a good one",
         ],
     );
 }

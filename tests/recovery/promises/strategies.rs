@@ -14,7 +14,7 @@ use redrive::{
 
 use crate::{
     fixtures::{at, change_targets, params, s},
-    model::{Op, PERMANENT, Says},
+    model::{ANNOUNCED, ANSWERS, CHOICES, OFFERS, Op, PERMANENT, Rules, STRICTNESS, Says},
 };
 
 /// Events of up to two generations.
@@ -46,6 +46,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => prop::bool::weighted(0.1).prop_map(|yes| if yes { Op::Refused } else { Op::Queued }),
         6 => Just(Op::Sent),
         30 => says().prop_map(Op::Says),
+        8 => prop::sample::select(ANSWERS).prop_map(Op::Answers),
         5 => says().prop_map(Op::Late),
         3 => Just(Op::End),
         10 => (class(), wait()).prop_map(|(class, wait)| Op::Fails(class, wait)),
@@ -72,11 +73,13 @@ fn says() -> impl Strategy<Value = Says> {
     prop_oneof![
         8 => prop::sample::select(vec!["a", "bc", "é", "long text", " \n"]).prop_map(Says::Text),
         2 => Just(Says::Text(LONG)),
+        2 => Just(ANNOUNCED),
         3 => Just(Says::Echo),
         3 => Just(Says::Anew),
         2 => Just(Says::Reasoning("hm")),
         3 => (0u32..2).prop_map(Says::Call),
-        3 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":", "1}"]))
+        1 => (0u32..2).prop_map(Says::Stray),
+        3 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":", "1}", "[1]"]))
             .prop_map(|(call, fragment)| Says::Arguments(call, fragment)),
         5 => (0u32..2, prop::sample::select(vec!["{}", "{\"a\":1}"]))
             .prop_map(|(call, whole)| Says::Whole(call, whole)),
@@ -88,6 +91,7 @@ fn says() -> impl Strategy<Value = Says> {
             FinishReason::Length,
             FinishReason::ToolCalls,
             FinishReason::ContentFilter,
+            FinishReason::Pause,
         ])
         .prop_map(Says::Finish),
         2 => prop::bool::weighted(0.2).prop_map(Says::Done),
@@ -163,4 +167,19 @@ pub fn circumstances() -> impl Strategy<Value = Params> {
         params.seed = seed;
         params
     })
+}
+
+/// What the turn gate goes by, where there is one.
+pub fn gates() -> impl Strategy<Value = Option<Rules>> {
+    let strictness = prop::sample::select(STRICTNESS);
+    let offers = prop::sample::select(OFFERS);
+    let choices = prop::sample::select(CHOICES);
+    let rules = (strictness, 1u32..7, offers, choices);
+    let rules = rules.prop_map(|(strictness, attempts, offer, choice)| Rules {
+        strictness,
+        attempts,
+        offer,
+        choice,
+    });
+    prop::option::weighted(0.5, rules)
 }

@@ -13,6 +13,7 @@ use redrive::{
 use crate::{
     dice::Dice,
     fixtures::{at, change_targets, params, s},
+    model::{CHOICES, OFFERS, Rules, STRICTNESS},
 };
 
 /// Timers that run out within the times that pass here.
@@ -34,6 +35,16 @@ const OFF: Timers = Timers {
     no_progress: Duration::ZERO,
     tail: Duration::ZERO,
 };
+
+/// What a generation's turn gate goes by, where it has one.
+pub fn gate(dice: &mut Dice) -> Option<Rules> {
+    dice.chance(50).then(|| Rules {
+        strictness: dice.pick(STRICTNESS),
+        attempts: 1 + dice.below(6) as u32,
+        offer: dice.pick(OFFERS),
+        choice: dice.pick(CHOICES),
+    })
+}
 
 /// What all generations of a fleet have in common.
 pub struct House {

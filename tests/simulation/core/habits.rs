@@ -8,11 +8,11 @@ use redrive::{
 
 use crate::{
     dice::Dice,
-    model::{Op, PERMANENT, Says},
+    model::{ANNOUNCED, ANSWERS, Op, PERMANENT, Says},
 };
 
 /// How often each event comes, before a fleet's own habits.
-const EVENTS: [u64; 23] = [
+const EVENTS: [u64; 24] = [
     12, // time passes
     2,  // time passes, unnoticed
     1,  // a time-out that is not due
@@ -36,6 +36,7 @@ const EVENTS: [u64; 23] = [
     2,  // a lease of another credential
     3,  // an engine that grants nothing
     1,  // a lease that is cut
+    8,  // a whole answer
 ];
 
 /// More than is held back of a continuation.
@@ -43,7 +44,7 @@ const LONG: &str =
     "a text that is longer than what is held back of a continuation before it is judged";
 
 /// How often a provider says what.
-const WORDS: [u64; 14] = [16, 4, 2, 4, 6, 6, 2, 2, 5, 1, 2, 1, 6, 6];
+const WORDS: [u64; 15] = [16, 4, 2, 4, 6, 6, 2, 2, 5, 1, 2, 1, 6, 6, 1];
 
 /// The habits of one fleet.
 pub struct Habits {
@@ -78,11 +79,13 @@ impl Habits {
         if let Some(word) = self.stubborn
             && dice.chance(90)
         {
-            return match dice.below(5) {
+            return match dice.below(6) {
                 0 => Op::Slot,
                 1 => Op::Says(word),
                 2 => Op::Fails(Class::Stall, None),
                 3 => Op::Reads(3),
+                // Now and then it comes to an end.
+                4 if dice.chance(30) => Op::Answers(dice.pick(ANSWERS)),
                 _ => Op::Pass(dice.pick(self.times)),
             };
         }
@@ -110,6 +113,7 @@ impl Habits {
             ])),
             18 => Op::Held(dice.pick(&[None, Some(1), Some(5), Some(50), Some(700)])),
             20 => Op::Other(dice.below(2) as u8),
+            23 => Op::Answers(dice.pick(ANSWERS)),
             21 => Op::Away(dice.pick(&[None, Some(1), Some(5), Some(50), Some(700)])),
             rare if dice.chance(15) => match rare {
                 12 => Op::Cancel,
@@ -127,11 +131,15 @@ impl Habits {
 
     fn says(&self, dice: &mut Dice) -> Says {
         match dice.weighted(&self.words) {
+            0 if dice.chance(10) => ANNOUNCED,
             0 => Says::Text(dice.pick(&["a", "bc", "é", " \n", "a longer piece of text", LONG])),
             1 => Says::Reasoning("hm"),
             2 => Says::Refusal("no"),
             3 => Says::Call(dice.below(2) as u32),
-            4 => Says::Arguments(dice.below(2) as u32, dice.pick(&["{}", "{\"a\":", "1}"])),
+            4 => Says::Arguments(
+                dice.below(2) as u32,
+                dice.pick(&["{}", "{\"a\":", "1}", "[1]"]),
+            ),
             5 => Says::Keepalive(dice.chance(50)),
             6 => Says::Usage(dice.below(50)),
             7 => Says::Started,
@@ -141,11 +149,14 @@ impl Habits {
                 FinishReason::Length,
                 FinishReason::ToolCalls,
                 FinishReason::ContentFilter,
+                FinishReason::Refusal,
+                FinishReason::Pause,
             ])),
             9 => Says::Done(dice.chance(20)),
             10 => Says::Error(dice.chance(70)),
             11 => Says::Garbage,
             12 => Says::Echo,
+            14 => Says::Stray(dice.below(2) as u32),
             _ => Says::Anew,
         }
     }

@@ -13,16 +13,22 @@ use super::{
     house::House,
     provider::{Said, Speech},
 };
-use crate::support::{Fate, Provider, Received, Script};
+use crate::{
+    model::Rules,
+    support::{Fate, Provider, Received, Script},
+};
 
 /// The account of one seed.
 pub struct Account {
     provider: Provider,
     pub house: House,
     said: Mutex<BTreeMap<u64, Vec<Said>>>,
+    /// What the gates of clients go by that have one.
+    rules: Mutex<BTreeMap<u64, Rules>>,
     over: Mutex<BTreeMap<u64, Instant>>,
     /// Whose output is final in part: it can only be gone on with.
     bound: Mutex<BTreeMap<u64, Instant>>,
+    acted: Mutex<BTreeSet<u64>>,
     landmarks: Mutex<BTreeSet<&'static str>>,
     story: Mutex<String>,
 }
@@ -40,7 +46,7 @@ fn client_of(send: &Received) -> u64 {
 }
 
 /// What a send asks to be continued.
-fn partial_of(send: &Received) -> Option<String> {
+pub fn partial_of(send: &Received) -> Option<String> {
     let body: serde_json::Value = serde_json::from_slice(&send.body).unwrap();
     let last = body["messages"].as_array()?.last()?;
     let partial = (last["role"] == "assistant").then(|| last["content"].as_str())?;
@@ -53,8 +59,10 @@ impl Account {
             provider,
             house,
             said: Mutex::default(),
+            rules: Mutex::default(),
             over: Mutex::default(),
             bound: Mutex::default(),
+            acted: Mutex::default(),
             landmarks: Mutex::default(),
             story: Mutex::default(),
         }
@@ -99,6 +107,16 @@ impl Account {
         speech.script
     }
 
+    /// The answers of a client go through a gate.
+    pub fn is_gated(&self, client: u64, rules: Rules) {
+        self.rules.lock().unwrap().insert(client, rules);
+    }
+
+    /// What the gate of a client goes by, if it has one.
+    pub fn rules(&self, client: u64) -> Option<Rules> {
+        self.rules.lock().unwrap().get(&client).copied()
+    }
+
     /// What was said to an attempt of a client.
     pub fn said(&self, client: u64, attempt: u32) -> Said {
         let said = self.said.lock().unwrap();
@@ -109,6 +127,22 @@ impl Account {
     pub fn is_over(&self, client: u64) {
         let mut over = self.over.lock().unwrap();
         over.entry(client).or_insert_with(Instant::now);
+    }
+
+    /// This client may have acted on what it was given.
+    pub fn acts(&self, client: u64) {
+        self.acted.lock().unwrap().insert(client);
+    }
+
+    /// Whether it may have.
+    pub fn has_acted(&self, client: u64) -> bool {
+        self.acted.lock().unwrap().contains(&client)
+    }
+
+    /// Whether a credential may have been told to rest.
+    pub fn rests(&self) -> bool {
+        let said = self.said.lock().unwrap();
+        said.values().flatten().any(|said| said.is_limited)
     }
 
     /// What this client has is final in part.
@@ -138,7 +172,7 @@ impl Account {
         self.provider.received()
     }
 
-    fn sends_of(&self, client: u64) -> Vec<Received> {
+    pub fn sends_of(&self, client: u64) -> Vec<Received> {
         let sends = self.sends().into_iter();
         sends.filter(|send| client_of(send) == client).collect()
     }
@@ -152,6 +186,7 @@ impl Account {
 
     /// Promise 14: the ledger is what was recorded at the seam.
     pub fn check_ledger(&self, client: u64, ledger: &Ledger) {
+        self.check_gate(client, ledger);
         let sends = self.sends_of(client);
         assert_eq!(ledger.entries.len(), sends.len(), "promise 14");
         for (entry, send) in ledger.entries.iter().zip(&sends) {

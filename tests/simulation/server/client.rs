@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use redrive::proto::{
     Committed, CompleteRequest, Delivery, GenerateResponse, Part, RecoveryOptions, Start,
-    StoppedBy, delta::Content, generate_response::Frame,
-    generation_service_client::GenerationServiceClient, part,
+    StoppedBy, VerdictClass, delta::Content, generate_response::Frame,
+    generation_service_client::GenerationServiceClient,
 };
 use tokio::time;
 use tokio_util::sync::CancellationToken;
@@ -13,10 +13,11 @@ use tonic::transport::Channel;
 
 use super::{
     account::{Account, question},
-    provider::Block,
+    gate,
 };
 use crate::{
     dice::Dice,
+    model::{Block, blocks_of, called},
     support::{
         Rpc, StartExt, attach_by_request, attach_to, cancel, conversation, effects, end_of,
         generate, millis, rpc, secs, start_as, start_with,
@@ -42,7 +43,10 @@ pub async fn live(
     account: Arc<Account>,
     mut dice: Dice,
 ) {
-    let start = draw(number, &mut dice);
+    let mut start = draw(number, &mut dice);
+    if let Some(rules) = gate::draw(&account.house, &mut start, &mut dice) {
+        account.is_gated(number, rules);
+    }
     let mut client = Client {
         number,
         channel,
@@ -144,8 +148,12 @@ impl Client {
                     self.account.check_nothing_in_flight(self.number);
                     self.account.is_over(self.number);
                 }
-                3..6 => rpc.send_late(effects(rpc.sequence().max(1))),
+                3..6 => {
+                    self.account.acts(self.number);
+                    rpc.send_late(effects(rpc.sequence().max(1)));
+                }
                 8..11 => {
+                    self.account.acts(self.number);
                     let any = 1 + self.dice.below(rpc.sequence() + 1);
                     rpc.send_late(effects(any));
                 }
@@ -265,6 +273,13 @@ impl Client {
                 );
             }
             Frame::PreviewReset(reset) => {
+                let verdict = reset.verdict.as_ref().unwrap();
+                if verdict.class() == VerdictClass::GateRejected {
+                    let said = self.account.said(self.number, verdict.attempt);
+                    let rules = self.account.rules(self.number).unwrap();
+                    let reason = rules.reason(&said.answer());
+                    assert_eq!(reason, Some(&*verdict.gate_reason), "why it is void");
+                }
                 view.blocks.retain(|(attempt, _)| *attempt != reset.attempt);
                 self.account.reach("reset");
             }
@@ -288,6 +303,7 @@ impl Client {
                 self.account.check_ledger(self.number, ledger);
                 self.account.check_places(self.number, ledger);
                 self.account.check_wait(self.number, failed);
+                self.account.check_rejected(self.number, failed);
                 self.account.is_over(self.number);
                 let class = failed.verdict.as_ref().unwrap().class();
                 if failed.stopped_by() == StoppedBy::Limiter {
@@ -306,31 +322,17 @@ impl Client {
         self.account.is_over(self.number);
         let said = self.account.said(self.number, ledger.attempts);
         assert!(said.is_complete, "promise 4: no terminal evidence");
-        let withheld = last.withheld_tool_calls.len();
         assert!(!said.begins_anew, "two beginnings in one message");
-        if said.partial.is_some() {
+        let is_continued = said.partial.is_some();
+        if is_continued {
             self.account.reach("committed after a continuation");
         }
-        let message = said.message();
-        let newest = message.len().saturating_sub(1);
-        // The token limit may have cut the newest call before its arguments.
-        let is_callable = |(index, block): &(usize, Block)| {
-            is_whole(&block.text) && !(*index == newest && block.text.is_empty())
-        };
-        let spoken: Vec<Block> = message
-            .into_iter()
-            .enumerate()
-            .filter(|block| withheld == 0 || block.1.kind != "call" || is_callable(block))
-            .map(|(_, block)| block)
-            .map(|mut block| {
-                if block.kind == "call" && block.text.is_empty() {
-                    "{}".clone_into(&mut block.text);
-                }
-                block
-            })
-            .collect();
-        let committed: Vec<Block> = view.parts.iter().map(block_of).collect();
-        assert_eq!(committed, spoken, "promise 3");
+        let mut answer = said.answer();
+        self.account
+            .check_accepted(self.number, &self.start, &mut answer, ledger, is_continued);
+        let withheld: Vec<Block> = last.withheld_tool_calls.iter().map(called).collect();
+        assert_eq!(withheld, answer.withheld(), "the calls that are withheld");
+        assert_eq!(blocks_of(&view.parts), answer.message(), "promise 3");
         self.account.reach("committed");
         if ledger.attempts > 1 {
             self.account.reach("committed after a replay");
@@ -381,23 +383,6 @@ fn length(told: Option<prost_types::Duration>) -> Duration {
     told.map_or(Duration::ZERO, |told| told.try_into().unwrap())
 }
 
-fn block_of(part: &Part) -> Block {
-    let (kind, text) = match part.part.clone().unwrap() {
-        part::Part::Text(text) => ("text", text),
-        part::Part::Reasoning(reasoning) => ("reasoning", reasoning.text),
-        part::Part::ToolCall(call) => {
-            assert!(is_whole(&call.arguments_json), "promise 5");
-            ("call", call.arguments_json)
-        }
-        other => panic!("never said: {other:?}"),
-    };
-    Block { kind, text }
-}
-
-fn is_whole(arguments: &str) -> bool {
-    arguments.is_empty() || serde_json::from_str::<serde_json::Value>(arguments).is_ok()
-}
-
 fn name(class: redrive::verdict::Class) -> &'static str {
     use redrive::verdict::Class::*;
     match class {
@@ -409,6 +394,7 @@ fn name(class: redrive::verdict::Class) -> &'static str {
         ClientTooSlow => "Failed(ClientTooSlow)",
         Draining => "Failed(Draining)",
         Deadline => "Failed(Deadline)",
+        GateRejected => "Failed(GateRejected)",
         MalformedOutput => "Failed(MalformedOutput)",
         TooLarge => "Failed(TooLarge)",
         NoTarget => "Failed(NoTarget)",

@@ -4,22 +4,19 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
 
-use redrive::verdict::{
-    Stage,
-    transport::TransportKind::{Connect, GoAway, Reset, Truncated},
+use redrive::{
+    proto::FinishReason,
+    verdict::{
+        Stage,
+        transport::TransportKind::{Connect, GoAway, Reset, Truncated},
+    },
 };
 
 use crate::{
     dice::Dice,
+    model::{Block, Stream},
     support::{Script, chat, chat::chunk, connecting, millis, secs, sent, status, stream},
 };
-
-/// One block of a message.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Block {
-    pub kind: &'static str,
-    pub text: String,
-}
 
 /// What was said to one send.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +24,10 @@ pub struct Said {
     pub blocks: Vec<Block>,
     /// There is terminal evidence, and no error object.
     pub is_complete: bool,
+    /// Why it ended, if it did.
+    pub finish: Option<FinishReason>,
+    /// Its tokens are counted.
+    pub is_counted: bool,
     /// The longest time without a word, and without output.
     pub silence: Duration,
     pub without_output: Duration,
@@ -36,6 +37,8 @@ pub struct Said {
     pub place: (&'static str, usize),
     /// The wait that was asked for, and whether it binds the credential (else the client).
     pub wait: Option<(Duration, bool)>,
+    /// The credential has to rest, for that long or for its own backoff.
+    pub is_limited: bool,
     /// The same request must not come back.
     pub is_permanent: bool,
     /// What it was asked to continue.
@@ -54,8 +57,12 @@ impl Said {
         marks.len()
     }
 
-    /// The whole message, if this is what was accepted.
-    pub fn message(&self) -> Vec<Block> {
+    /// The whole answer, if this is what was accepted.
+    pub fn answer(&self) -> Stream {
+        Stream::whole(self.blocks(), self.finish)
+    }
+
+    fn blocks(&self) -> Vec<Block> {
         let mut blocks = self.blocks.clone();
         if let Some(partial) = &self.partial {
             // Every word ends with a space, which is not sent but stays.
@@ -85,8 +92,26 @@ pub struct Speech {
     /// Characters that are held back of a continuation, until it is judged.
     held: Option<usize>,
     refuses_the_body: bool,
-    only_text: bool,
+    kinds: &'static [u64],
 }
+
+/// What answers are made of: how often each kind of word comes, and how many there are at most. Half of
+/// them are usual ones.
+const SHAPES: &[(&[u64], u64)] = &[
+    (&[10, 0, 0, 0, 2, 1], 12),
+    (&[10, 3, 2, 2, 2, 1], 12),
+    (&[10, 0, 0, 0, 2, 1], 12),
+    (&[10, 3, 2, 2, 2, 1], 12),
+    // Nothing at all, and nothing that is seen.
+    (&[1], 1),
+    (&[0, 1, 0, 0, 0, 1], 4),
+    // Calls alone.
+    (&[0, 0, 2, 3, 0, 1], 6),
+    (&[0, 0, 2, 1, 0, 0], 4),
+];
+
+/// The tokens that an answer is said to have cost.
+pub const TOKENS: u64 = 3;
 
 /// How many characters of a continuation are held back.
 const HELD: usize = 64;
@@ -151,10 +176,15 @@ impl Habits {
                 _ => speech.held = Some(0),
             }
         }
-        speech.only_text = dice.chance(50);
-        // No two attempts begin alike.
+        let (kinds, most) = dice.pick(SHAPES);
+        speech.kinds = kinds;
+        // No two attempts begin alike, unless they begin anew anyway.
         let mark = format!("a{attempt}c{client}");
-        for word in 0..dice.below(12) {
+        if partial.is_none() && dice.chance(15) {
+            speech.wait(pause(dice));
+            speech.announce(&mark);
+        }
+        for word in 0..dice.below(most) {
             speech.wait(pause(dice));
             speech.word(&format!("{mark}w{word} "), dice);
         }
@@ -189,6 +219,7 @@ fn refusal(dice: &mut Dice) -> Speech {
     let mut speech = Speech::of(script.head(code).end());
     speech.said.wait = wait.map(|wait| (secs(wait), code == 429));
     speech.said.is_permanent = matches!(code, 400 | 401);
+    speech.said.is_limited = code == 429;
     speech.refuses_the_body = code == 400;
     speech
 }
@@ -202,7 +233,7 @@ impl Speech {
             calls: 0,
             held: None,
             refuses_the_body: false,
-            only_text: false,
+            kinds: SHAPES[0].0,
         }
     }
 
@@ -239,6 +270,14 @@ impl Speech {
         self.said.without_output = self.said.without_output.max(self.idle);
     }
 
+    /// What it is about to do, and perhaps does not.
+    fn announce(&mut self, mark: &str) {
+        let text = format!("Let me read it. {mark}w ");
+        self.append("text", &text);
+        self.raw(&chat::text(&text));
+        self.idle = Duration::ZERO;
+    }
+
     fn raw(&mut self, event: &str) {
         let event = format!("{}\n\n", event.trim_end());
         self.script = std::mem::take(&mut self.script).data(event);
@@ -246,11 +285,7 @@ impl Speech {
 
     /// Something of an answer, in one read or in two.
     fn word(&mut self, text: &str, dice: &mut Dice) {
-        let kinds: &[u64] = match self.only_text {
-            true => &[10, 0, 0, 0, 2, 1],
-            false => &[10, 3, 2, 2, 2, 1],
-        };
-        let event = match dice.weighted(kinds) {
+        let event = match dice.weighted(self.kinds) {
             0 => {
                 self.append("text", text);
                 chat::text(text)
@@ -264,18 +299,19 @@ impl Speech {
             2 => {
                 self.calls += 1;
                 self.held = None;
+                let (kind, name) = dice.pick(&[("call", "f"), ("call", "f"), ("stray call", "g")]);
                 self.said.blocks.push(Block {
-                    kind: "call",
+                    kind,
                     text: String::new(),
                 });
                 self.said.place = ("call", self.said.blocks.len() - 1);
-                chat::tool_call(self.calls - 1, text, "f")
+                chat::tool_call(self.calls - 1, text, name)
             }
             3 if self.calls > 0 => {
                 let call = dice.below(u64::from(self.calls)) as u32;
-                let fragment = dice.pick(&["{}", "{}", "{\"a\":", "1}"]);
+                let fragment = dice.pick(&["{}", "{\"a\":1}", "{\"a\":", "1}", "[1]"]);
                 let blocks = self.said.blocks.iter_mut().enumerate();
-                let mut calls = blocks.filter(|(_, block)| block.kind == "call");
+                let mut calls = blocks.filter(|(_, block)| block.is_call());
                 let (index, block) = calls.nth(call as usize).unwrap();
                 block.text.push_str(fragment);
                 self.said.place = ("call", index);
@@ -320,12 +356,21 @@ impl Speech {
 
     /// Finish reason, usage, `[DONE]` and the end, each perhaps missing.
     fn finish(&mut self, pause: Duration, dice: &mut Dice) {
-        let reason = dice.pick(&["stop", "stop", "stop", "tool_calls", "length"]);
+        let (reason, finish) = dice.pick(&[
+            ("stop", FinishReason::Stop),
+            ("stop", FinishReason::Stop),
+            ("stop", FinishReason::Stop),
+            ("tool_calls", FinishReason::ToolCalls),
+            ("length", FinishReason::Length),
+            ("content_filter", FinishReason::ContentFilter),
+        ]);
         self.raw(&chat::finish(reason));
         self.said.is_complete = true;
+        self.said.finish = Some(finish);
         self.script = std::mem::take(&mut self.script).wait(pause);
         if dice.chance(80) {
-            self.raw(&chat::usage(7, 3));
+            self.said.is_counted = true;
+            self.raw(&chat::usage(7, TOKENS));
         }
         if dice.chance(80) {
             self.raw(chat::DONE);
