@@ -7,7 +7,7 @@ use redrive::simulator::Playlist;
 use crate::case;
 
 /// How many cases there are from public reports, and of the turn gate.
-const CASES: [usize; 2] = [116, 53];
+const CASES: [usize; 2] = [116, 55];
 
 /// The most cases that may be listed as not run. Lower it when the list shrinks; it may not grow.
 const MOST_NOT_RUN: usize = 14;

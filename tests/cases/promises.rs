@@ -95,7 +95,7 @@ fn account(call: &Call, requests: &[&Received]) -> Vec<String> {
 fn bodies(call: &Call, requests: &[&Received]) -> Vec<String> {
     let complete: Vec<_> = requests.iter().filter(|request| request.complete).collect();
     let (hinted, rejected) = (call.hinted(), call.rejected());
-    if !hinted.contains(&true) {
+    if !hinted.contains(&true) && !rejected.contains(&true) {
         let first = complete.first();
         let other = first.and_then(|first| complete.iter().find(|other| !is_same(first, other)));
         return other.map(|other| differs(other)).into_iter().collect();
@@ -106,13 +106,13 @@ fn bodies(call: &Call, requests: &[&Received]) -> Vec<String> {
         return found;
     }
     for (turn, request) in requests.iter().enumerate() {
-        let right = match hinted[turn] {
+        let before = turn.checked_sub(1);
+        let follows = before.is_some_and(|before| rejected.get(before) == Some(&true));
+        let right = match hinted[turn] || follows {
             false => is_same(requests[0], request),
             true => has_insertion(&requests[0].body.bytes, &request.body.bytes),
         };
-        let again = turn
-            .checked_sub(1)
-            .filter(|before| rejected.get(*before) == Some(&false));
+        let again = before.filter(|before| rejected.get(*before) == Some(&false));
         let same = again.is_none_or(|before| is_same(requests[before], request));
         if !right || !same {
             found.push(differs(request));
