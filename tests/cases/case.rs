@@ -81,6 +81,24 @@ pub struct Config {
     pub tail_ms: Option<u64>,
     pub max_message_bytes: Option<u64>,
     pub redis_timeout_ms: Option<u64>,
+    /// What judges completed answers, if anything does.
+    pub gate: Option<Gate>,
+}
+
+/// The turn gate of the case's route.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Gate {
+    /// A preset, of which three attempts are judged.
+    Preset(String),
+    Whole(WholeGate),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WholeGate {
+    pub preset: String,
+    pub max_attempts: u64,
 }
 
 /// What is wrong with an engine.
@@ -138,8 +156,18 @@ pub struct Requests {
     pub broker: Broker,
     /// Which route they ask for, if not the case's.
     pub route: Option<String>,
+    /// What their clients are shown before it is final, if not all.
+    pub delivery: Option<Shown>,
     /// When their clients leave, once the provider has their request.
     pub client_cancel_at_ms: Option<u64>,
+}
+
+/// What a client is shown before it is final.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    PreviewNoReset,
+    CommittedOnly,
 }
 
 /// Which sidecar a call comes to.
@@ -192,6 +220,8 @@ pub struct Action {
     pub at_ms: Option<u64>,
     pub after: Option<String>,
     pub cancel: Option<String>,
+    /// The client acts on what it has got.
+    pub effects: Option<bool>,
     pub rst_stream: Option<bool>,
     pub pause_reading_ms: Option<u64>,
     pub signal: Option<String>,
@@ -207,6 +237,9 @@ pub struct Expect {
     pub physical_sends: Sends,
     #[serde(default)]
     pub attempt_failure_classes: Vec<String>,
+    /// Why the gate rejected attempts.
+    #[serde(default)]
+    pub gate_reasons: Vec<String>,
     #[serde(default)]
     pub retry_wait: RetryWait,
     #[serde(default, rename = "final")]
@@ -238,6 +271,10 @@ impl Line {
     pub fn of(value: Value) -> Self {
         let id = value["id"].as_str().unwrap().to_owned();
         Self { id, value }
+    }
+
+    pub fn value(&self) -> &Value {
+        &self.value
     }
 
     pub fn into_value(self) -> Value {
@@ -289,6 +326,14 @@ impl fmt::Display for Sends {
 }
 
 impl Config {
+    /// The preset and the attempts that are judged, if the case has a gate.
+    pub fn gate(&self) -> Option<(&str, u64)> {
+        match self.gate.as_ref()? {
+            Gate::Preset(preset) => Some((preset, 3)),
+            Gate::Whole(gate) => Some((&gate.preset, gate.max_attempts)),
+        }
+    }
+
     /// Whether times are a hundredth.
     pub fn is_scaled(&self) -> bool {
         match self.scale.as_deref() {
@@ -303,6 +348,14 @@ impl Action {
     /// When it is due after the start of its call, or of the case.
     pub fn at(&self) -> Option<Duration> {
         self.at_ms.map(Duration::from_millis)
+    }
+
+    /// Whether the client acts on what it has got, after its first delta.
+    pub fn takes_effect(&self) -> bool {
+        let takes = self.effects == Some(true);
+        let after = self.after.as_deref();
+        assert!(!takes || after == Some("first Delta"), "effects {self:?}");
+        takes
     }
 
     pub fn cancels(&self) -> bool {
@@ -327,9 +380,17 @@ impl Case {
     }
 }
 
-/// All cases of the file.
+/// The cases from public reports, and those of the turn gate.
+pub const FILES: [&str; 2] = ["cases.jsonl", "gate.jsonl"];
+
+/// All cases of all files.
 pub fn all() -> Vec<Line> {
-    let text = read("cases.jsonl");
+    FILES.iter().flat_map(|file| of_file(file)).collect()
+}
+
+/// All cases of `file`.
+pub fn of_file(file: &str) -> Vec<Line> {
+    let text = read(file);
     let lines = text
         .lines()
         .map(|line| Line::of(serde_json::from_str(line).unwrap()));

@@ -4,19 +4,21 @@ use std::{sync::Arc, time::Duration};
 
 use redrive::{
     proto::{
-        GenerateRequest, GenerateResponse, NativeBody, Start, generate_request,
+        Delivery, Effects, GenerateRequest, GenerateResponse, NativeBody, Start, generate_request,
         generate_response::Frame, generation_service_client::GenerationServiceClient, start::Input,
     },
     simulator::{End, Received, Simulator},
 };
 use tokio::{
+    sync::mpsc,
     task::JoinSet,
     time::{Instant, sleep, sleep_until, timeout},
 };
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Streaming, metadata::MetadataValue, transport::Channel};
 
 use crate::{
-    case::{Action, Case},
+    case::{Action, Case, Shown},
     limits, names,
     outcome::{Call, Outcome},
     provider::{Provider, body_of, call_of},
@@ -118,8 +120,14 @@ pub async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, inde
         .client_actions
         .iter()
         .flat_map(|action| &action.metadata);
+    let (stream, to_sidecar) = open(case, channel, index, metadata).await;
     let mut reader = Reader {
-        stream: open(case, channel, index, metadata).await,
+        stream,
+        acts: case
+            .client_actions
+            .iter()
+            .any(Action::takes_effect)
+            .then_some(to_sidecar),
         paused: Vec::new(),
     };
     let leaves = leaves(case, index);
@@ -146,6 +154,7 @@ pub async fn run_call(case: &Case, simulator: &Simulator, channel: Channel, inde
         match next {
             Ok(Some(response)) => {
                 call.times.push(simulator.now());
+                reader.act(&response).await;
                 let pause = reader.pause(&case.client_actions, &response, begun.elapsed());
                 call.frames.push(response);
                 sleep(pause).await;
@@ -175,11 +184,30 @@ fn leaves(case: &Case, index: usize) -> Option<Duration> {
 
 struct Reader {
     stream: Streaming<GenerateResponse>,
+    /// The way to the sidecar, while the client has yet to act on a delta.
+    acts: Option<mpsc::Sender<GenerateRequest>>,
     /// Pauses that have been made.
     paused: Vec<usize>,
 }
 
 impl Reader {
+    /// Acts on `response` if it is the first delta, and says so.
+    async fn act(&mut self, response: &GenerateResponse) {
+        if !matches!(response.frame, Some(Frame::Delta(_))) {
+            return;
+        }
+        let Some(to_sidecar) = self.acts.take() else {
+            return;
+        };
+        let effects = Effects {
+            through_sequence: response.sequence,
+        };
+        let frame = GenerateRequest {
+            frame: Some(generate_request::Frame::Effects(effects)),
+        };
+        to_sidecar.send(frame).await.unwrap();
+    }
+
     /// How long to look away after `response`.
     fn pause(&mut self, actions: &[Action], response: &GenerateResponse, at: Duration) -> Duration {
         let is_delta = matches!(response.frame, Some(Frame::Delta(_)));
@@ -206,22 +234,30 @@ async fn open(
     channel: Channel,
     index: usize,
     metadata: impl Iterator<Item = (&String, &String)>,
-) -> Streaming<GenerateResponse> {
+) -> (Streaming<GenerateResponse>, mpsc::Sender<GenerateRequest>) {
     let native = NativeBody {
         protocol: names::protocol(&case.protocol).0.into(),
         json: body_of(case, index).into(),
     };
     let requests = case.input.requests_of(index);
     let route = requests.and_then(|requests| requests.route.clone());
+    let delivery = match requests.and_then(|requests| requests.delivery) {
+        None => Delivery::Preview,
+        Some(Shown::PreviewNoReset) => Delivery::PreviewNoReset,
+        Some(Shown::CommittedOnly) => Delivery::CommittedOnly,
+    };
     let start = Start {
         route: route.unwrap_or_else(|| "case".to_owned()),
+        delivery: delivery.into(),
         input: Some(Input::Native(native)),
         ..Start::default()
     };
     let frame = GenerateRequest {
         frame: Some(generate_request::Frame::Start(start)),
     };
-    let mut request = Request::new(tokio_stream::once(frame));
+    let (to_sidecar, frames) = mpsc::channel(1);
+    to_sidecar.send(frame).await.unwrap();
+    let mut request = Request::new(ReceiverStream::new(frames));
     for (name, value) in metadata {
         let name = tonic::metadata::MetadataKey::from_bytes(name.as_bytes()).unwrap();
         request
@@ -229,11 +265,8 @@ async fn open(
             .insert(name, MetadataValue::try_from(value).unwrap());
     }
     let mut client = GenerationServiceClient::new(channel).max_decoding_message_size(4 << 20);
-    client
-        .generate(request)
-        .await
-        .expect("response headers")
-        .into_inner()
+    let answer = client.generate(request).await.expect("response headers");
+    (answer.into_inner(), to_sidecar)
 }
 
 /// SIGTERM and calls that come after it.
@@ -251,7 +284,7 @@ async fn run_signals(case: &Case, sidecar: &Sidecar, channel: &Channel, begun: I
             assert_eq!(expected, "expect UNAVAILABLE with 0 sends");
             sleep_until(due).await;
             let none = std::iter::empty();
-            let mut stream = open(case, channel.clone(), EXTRA_CALL, none).await;
+            let (mut stream, _) = open(case, channel.clone(), EXTRA_CALL, none).await;
             let status = loop {
                 match stream.message().await {
                     Ok(Some(_)) => {}

@@ -18,11 +18,15 @@ use crate::{
 /// How much longer than a case says a wait may look: two slow cores, several cases at once.
 const LATE: Duration = Duration::from_millis(700);
 
+/// How exactly the time is known at which a budget has room again.
+const RESETS: Duration = Duration::from_secs(1);
+
 /// What is not as expected.
 pub fn complaints(case: &Case, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(case.expect.physical_sends.complaint(outcome.requests.len()));
     found.extend(classes(case, outcome));
+    found.extend(reasons(case, outcome));
     found.extend(waits(case, outcome));
     found.extend(requests(&case.input.assert_request, outcome));
     for call in &outcome.calls {
@@ -51,6 +55,23 @@ fn classes(case: &Case, outcome: &Outcome) -> Option<String> {
     let expected = &case.expect.attempt_failure_classes;
     let expected: Vec<_> = expected.iter().map(|name| names::class(name)).collect();
     (seen != expected).then(|| format!("failed attempts {seen:?}, not {expected:?}"))
+}
+
+/// Why the gate rejected attempts.
+fn reasons(case: &Case, outcome: &Outcome) -> Option<String> {
+    if outcome.calls.iter().any(|call| call.left.is_some()) {
+        return None;
+    }
+    let ledgers = outcome.calls.iter().filter_map(Call::ledger);
+    let verdicts = ledgers
+        .flat_map(|ledger| ledger.entries)
+        .filter_map(|entry| entry.verdict);
+    let seen: Vec<String> = verdicts
+        .map(|verdict| verdict.gate_reason)
+        .filter(|reason| !reason.is_empty())
+        .collect();
+    let expected = &case.expect.gate_reasons;
+    (seen != *expected).then(|| format!("rejected for {seen:?}, not {expected:?}"))
 }
 
 fn waits(case: &Case, outcome: &Outcome) -> Vec<String> {
@@ -312,7 +333,9 @@ fn failure(value: &Value, call: &Call) -> Vec<String> {
             "retryable",
             "provider_status",
             "retry_after_ms",
+            "resets_in_ms",
             "by",
+            "reason",
         ],
     );
     let mut found = Vec::new();
@@ -339,6 +362,9 @@ fn failure(value: &Value, call: &Call) -> Vec<String> {
         _ if exhausted => Some(StoppedBy::Allowance),
         Some("wait_exceeds_deadline") => Some(StoppedBy::WaitTooLong),
         Some("x-should-retry") => Some(StoppedBy::NotRetryable),
+        Some("gate") => Some(StoppedBy::Gate),
+        Some("limiter") => Some(StoppedBy::Limiter),
+        Some("not_retryable") => Some(StoppedBy::NotRetryable),
         Some(other) => panic!("stopped by {other}"),
         None => None,
     };
@@ -349,6 +375,11 @@ fn failure(value: &Value, call: &Call) -> Vec<String> {
     expect(
         value["retryable"] == verdict.retryable,
         format!("retryable {}", verdict.retryable),
+    );
+    let reason = &verdict.gate_reason;
+    expect(
+        value["reason"].as_str().unwrap_or_default() == reason,
+        format!("rejected for {reason:?}"),
     );
     if !value["provider_status"].is_null() {
         let status = verdict.http_status;
@@ -361,10 +392,12 @@ fn failure(value: &Value, call: &Call) -> Vec<String> {
         .retry_after
         .and_then(|wait| Duration::try_from(wait).ok());
     let wanted = value["retry_after_ms"].as_u64().map(Duration::from_millis);
-    expect(
-        wait == wanted,
-        format!("retry after {wait:?}, not {wanted:?}"),
-    );
+    let resets = value["resets_in_ms"].as_u64().map(Duration::from_millis);
+    let right = match resets {
+        Some(resets) => wait.is_some_and(|wait| wait.abs_diff(resets) <= RESETS),
+        None => wait == wanted,
+    };
+    expect(right, format!("retry after {wait:?}, not {wanted:?}"));
     expect(
         call.status
             .as_ref()

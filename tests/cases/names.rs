@@ -16,6 +16,7 @@ pub fn class(name: &str) -> Class {
         "content_filter" => "content_filtered",
         "request_exceeds_limit" => "exceeds_limit",
         "no_finish_reason" => "premature_eof",
+        "empty_completion" => "gate_rejected",
         name if name.starts_with("transport_") || name == "tls_untrusted" => "transport",
         name => name,
     };

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use redrive::{
-    proto::{Committed, Failed, GenerateResponse, Ledger, Part, generate_response::Frame, part},
+    proto::{
+        Committed, Failed, GenerateResponse, Ledger, Mode, Part, VerdictClass,
+        generate_response::Frame, part,
+    },
     simulator::{End, Received, Script},
 };
 use tonic::Status;
@@ -73,6 +76,23 @@ impl Call {
             message: message.collect(),
             ..(*last).clone()
         })
+    }
+
+    /// Which of its attempts had a hint of the gate.
+    pub fn hinted(&self) -> Vec<bool> {
+        let modes = self.told().filter_map(|frame| match frame {
+            Frame::AttemptStarted(started) => Some(started.mode()),
+            _ => None,
+        });
+        modes.map(|mode| mode == Mode::GateRetry).collect()
+    }
+
+    /// Which of its attempts the gate rejected. Nothing is known of a client that has left.
+    pub fn rejected(&self) -> Vec<bool> {
+        let entries = self.ledger().unwrap_or_default().entries.into_iter();
+        let classes = entries.map(|entry| entry.verdict.map(|verdict| verdict.class()));
+        let rejected = classes.map(|class| class == Some(VerdictClass::GateRejected));
+        rejected.collect()
     }
 
     pub fn failed(&self) -> Option<&Failed> {

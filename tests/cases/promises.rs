@@ -28,6 +28,9 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 /// How long after the next send a silent attempt may still look open: closings take a moment.
 const STILL_OPEN: Duration = Duration::from_millis(250);
 
+/// How long the rest of an answer that was complete may be read on, so that its connection can serve again.
+const READ_ON: Duration = Duration::from_millis(250);
+
 /// Our own backoff as configured: base and most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(600));
 
@@ -37,9 +40,9 @@ pub fn complaints(outcome: &Outcome) -> Vec<String> {
     for call in &outcome.calls {
         let requests = outcome.requests_of(call);
         found.extend(account(call, &requests));
-        found.extend(bodies(&requests));
+        found.extend(bodies(call, &requests));
         found.extend(waits(outcome, call, &requests));
-        found.extend(abandoned(&requests));
+        found.extend(abandoned(call, &requests));
         found.extend(closings(call, &requests));
     }
     found
@@ -87,20 +90,57 @@ fn account(call: &Call, requests: &[&Received]) -> Vec<String> {
     found
 }
 
-/// The same body, byte for byte.
-fn bodies(requests: &[&Received]) -> Option<String> {
-    let mut complete = requests.iter().filter(|request| request.complete);
-    let first = complete.next()?;
-    let other = complete.find(|request| request.body.bytes != first.body.bytes)?;
-    Some(format!(
-        "request {} has another body than request {}",
-        other.number, first.number
-    ))
+/// The same body, byte for byte, but for the hint that follows an answer which the gate rejected: that one
+/// stands in one place of the first body, and stays until the next one is rejected.
+fn bodies(call: &Call, requests: &[&Received]) -> Vec<String> {
+    let complete: Vec<_> = requests.iter().filter(|request| request.complete).collect();
+    let (hinted, rejected) = (call.hinted(), call.rejected());
+    if !hinted.contains(&true) && !rejected.contains(&true) {
+        let first = complete.first();
+        let other = first.and_then(|first| complete.iter().find(|other| !is_same(first, other)));
+        return other.map(|other| differs(other)).into_iter().collect();
+    }
+    let mut found = Vec::new();
+    if complete.len() < requests.len() || requests.len() > hinted.len() {
+        found.push("which attempt a request is of cannot be told".to_owned());
+        return found;
+    }
+    for (turn, request) in requests.iter().enumerate() {
+        let before = turn.checked_sub(1);
+        let follows = before.is_some_and(|before| rejected.get(before) == Some(&true));
+        let right = match hinted[turn] || follows {
+            false => is_same(requests[0], request),
+            true => has_insertion(&requests[0].body.bytes, &request.body.bytes),
+        };
+        let again = before.filter(|before| rejected.get(*before) == Some(&false));
+        let same = again.is_none_or(|before| is_same(requests[before], request));
+        if !right || !same {
+            found.push(differs(request));
+        }
+    }
+    found
+}
+
+fn differs(request: &Received) -> String {
+    format!("request {} has another body than it should", request.number)
+}
+
+fn is_same(one: &Received, other: &Received) -> bool {
+    one.body.bytes == other.body.bytes
+}
+
+/// Whether `longer` is `body` with something put in, in one place.
+fn has_insertion(body: &[u8], longer: &[u8]) -> bool {
+    let alike = |(one, other): &(&u8, &u8)| one == other;
+    let before = body.iter().zip(longer).take_while(alike).count();
+    let behind = body.iter().rev().zip(longer.iter().rev()).take_while(alike);
+    longer.len() > body.len() && before + behind.count() >= body.len()
 }
 
 /// Waits that were asked for are kept, none is invented, and our own are not too short.
 fn waits(outcome: &Outcome, call: &Call, requests: &[&Received]) -> Vec<String> {
     let mut found = Vec::new();
+    let rejected = call.rejected();
     for (turn, pair) in requests.windows(2).enumerate() {
         let &[before, after] = pair else { continue };
         let answered = before.head.or(before.ended).unwrap_or(before.arrived);
@@ -114,8 +154,10 @@ fn waits(outcome: &Outcome, call: &Call, requests: &[&Received]) -> Vec<String> 
         {
             found.push(told(asked));
         }
-        // On HTTP/2, and where a stream ends cleanly, the failure is not told by the head.
-        let late = before.end == Some(End::Clean) && before.status == Some(200);
+        // On HTTP/2, and where a stream ends cleanly, the failure is not told by the head. After an answer
+        // that the gate rejected there is none.
+        let late = (before.end == Some(End::Clean) && before.status == Some(200))
+            || rejected.get(turn) == Some(&true);
         let own = BACKOFF.0.saturating_mul(1 << turn.min(16)).min(BACKOFF.1);
         if before.stream.is_none() && !late && gap + SLACK < own {
             found.push(told(own));
@@ -174,13 +216,18 @@ fn ahead(outcome: &Outcome, request: &Received) -> Option<Duration> {
     Some(Duration::from_secs(seconds.saturating_sub(1)))
 }
 
-/// A silent attempt is ended before the next send.
-fn abandoned(requests: &[&Received]) -> Vec<String> {
+/// A silent attempt is ended before the next send. One that the gate rejected was complete.
+fn abandoned(call: &Call, requests: &[&Received]) -> Vec<String> {
     let mut found = Vec::new();
-    for pair in requests.windows(2) {
+    let rejected = call.rejected();
+    for (turn, pair) in requests.windows(2).enumerate() {
         let &[before, after] = pair else { continue };
+        let most = match rejected.get(turn) {
+            Some(true) => STILL_OPEN + READ_ON,
+            _ => STILL_OPEN,
+        };
         let closed = closed_by_client(before);
-        let late = closed.is_none_or(|closed| closed > after.arrived + STILL_OPEN);
+        let late = closed.is_none_or(|closed| closed > after.arrived + most);
         if was_left_open(before) && late {
             found.push(format!(
                 "request {} was open when {} came",

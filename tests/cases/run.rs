@@ -206,8 +206,8 @@ async fn every_case_ends_as_it_should() {
     );
 }
 
-/// Each case, how long it took, and what was wrong.
-async fn play_all(cases: Vec<Case>, at_once: usize) -> Vec<(String, Duration, Vec<String>)> {
+/// Plays them. Each case, how long it took, and what was wrong.
+pub async fn play_all(cases: Vec<Case>, at_once: usize) -> Vec<(String, Duration, Vec<String>)> {
     let places = Arc::new(Semaphore::new(at_once));
     let mut running = JoinSet::new();
     for case in cases {

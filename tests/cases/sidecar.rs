@@ -263,6 +263,12 @@ fn yaml(
     let (base_url, key) = (&provider.base_url, folder.join("key"));
     let key = key.display();
     let budgets = limits::yaml(case, engine);
+    let gate = match config.gate() {
+        Some((preset, most)) => {
+            format!("    gate: {{preset: {preset:?}, max_attempts: {most}}}\n")
+        }
+        None => String::new(),
+    };
     let route = format!(
         "    targets: [{{provider: provider, model: m}}]
     max_message_bytes: {message}
@@ -277,7 +283,7 @@ fn yaml(
       open_block: {block}ms
       no_progress: {block}ms
       tail: {tail}ms
-"
+{gate}"
     );
     let other = match case.input.limits.also_route_without_shared_limit {
         true => format!("  local_only:\n{route}"),

@@ -76,11 +76,22 @@ impl World {
 
     /// The same with a provider of `protocol` that answers as `choose` says.
     pub async fn speaking(protocol: &str, choose: impl Choose) -> Self {
+        Self::configured(choose, |address| config(address, protocol)).await
+    }
+
+    /// The same with the configuration that `config` makes of the provider's address, but for where the
+    /// sidecar listens.
+    pub async fn configured(
+        choose: impl Choose,
+        config: impl FnOnce(SocketAddr) -> String,
+    ) -> Self {
         let provider = Simulator::start(Options::default(), choose).await.unwrap();
         let [grpc, public, admin] = free();
+        let listen =
+            format!("listen: {{grpc: \"{grpc}\", public: \"{public}\", admin: \"{admin}\"}}\n");
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("redrive.yaml");
-        std::fs::write(&file, config(&provider, protocol, [grpc, public, admin])).unwrap();
+        std::fs::write(&file, listen + &config(provider.address())).unwrap();
         let sidecar = Command::new(env!("CARGO_BIN_EXE_redrive"))
             .args(["serve", "--config"])
             .arg(file)
@@ -173,13 +184,11 @@ impl Ended {
     }
 }
 
-fn config(provider: &Simulator, protocol: &str, [grpc, public, admin]: [SocketAddr; 3]) -> String {
+fn config(provider: SocketAddr, protocol: &str) -> String {
     let mut config = format!(
-        "listen: {{grpc: \"{grpc}\", public: \"{public}\", admin: \"{admin}\"}}\n\
-         providers:\n  \
-           local: {{protocol: {protocol}, base_url: \"http://{}/v1\"}}\n\
-         routes:\n",
-        provider.address()
+        "providers:\n  \
+           local: {{protocol: {protocol}, base_url: \"http://{provider}/v1\"}}\n\
+         routes:\n"
     );
     for route in ROUTES {
         config.push_str(&format!(

@@ -108,7 +108,8 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
 
-    /// Judge completed answers and ask again for better ones; the route's gate is the most lenient
+    /// Judge completed answers and ask again for better ones; the route's gate is the most lenient.
+    /// Announcements and calls are judged only where the request offers tools, which only --file can
     #[arg(long, value_name = "PRESET", value_parser = ["off", "lenient", "agent"])]
     pub gate: Option<String>,
 
