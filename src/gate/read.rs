@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fault, Schema, Snapshot, ToolError, Tools};
+use super::{Fault, Misfit, Schema, Snapshot, ToolError, Tools};
 use crate::proto::FinishReason;
 
 /// Stands in a text for what is no text, as Unicode has it: a picture is not nothing.
@@ -49,20 +49,19 @@ impl<'a> Snapshot<'a> {
                 Piece::Native => append(&mut snapshot.visible_text, OBJECT),
                 Piece::Call { name, arguments } => {
                     let is_cut = finish_reason == FinishReason::Length && pieces.peek().is_none();
-                    snapshot.add_call(name, tools.fault(name, arguments, is_cut));
+                    snapshot.add_call(name, tools.error(name, arguments, is_cut));
                 }
             }
         }
         snapshot
     }
 
-    fn add_call(&mut self, name: &str, fault: Option<Fault>) {
-        let name = name.to_owned();
-        match fault {
-            Some(fault) => self.tool_errors.push(ToolError { name, fault }),
+    fn add_call(&mut self, name: &str, error: Option<ToolError>) {
+        match error {
+            Some(error) => self.tool_errors.push(error),
             None => {
-                self.tool_calls.push(name.clone());
-                self.native_tool_calls.push(name);
+                self.tool_calls.push(name.to_owned());
+                self.native_tool_calls.push(name.to_owned());
             }
         }
     }
@@ -71,22 +70,31 @@ impl<'a> Snapshot<'a> {
 impl Tools {
     /// What is wrong with a call, if anything is. With `is_cut` the answer may have ended before its
     /// arguments began.
-    pub fn fault(&self, name: &str, arguments: &str, is_cut: bool) -> Option<Fault> {
+    pub fn error(&self, name: &str, arguments: &str, is_cut: bool) -> Option<ToolError> {
+        let error = |fault, members| {
+            let name = name.to_owned();
+            Some(ToolError {
+                name,
+                fault,
+                members,
+            })
+        };
         if name.is_empty() {
-            return Some(Fault::Unnamed);
+            return error(Fault::Unnamed, Vec::new());
         }
         if !self.has(name) {
-            return Some(Fault::UnknownTool);
+            return error(Fault::UnknownTool, Vec::new());
         }
         if arguments.is_empty() && is_cut {
-            return Some(Fault::InvalidArguments);
+            return error(Fault::InvalidArguments, Vec::new());
         }
-        if Schema::default().validate(arguments).is_err() {
-            return Some(Fault::InvalidArguments);
+        let anything = Schema::default();
+        let schema = self.schemas.get(name).unwrap_or(&anything);
+        match schema.validate(arguments) {
+            Ok(()) => None,
+            Err(Misfit::NoObject) => error(Fault::InvalidArguments, Vec::new()),
+            Err(Misfit::Faults(members)) => error(Fault::SchemaMismatch, members),
         }
-        let schema = self.schemas.get(name);
-        let fits = schema.is_none_or(|schema| schema.validate(arguments).is_ok());
-        (!fits).then_some(Fault::SchemaMismatch)
     }
 }
 

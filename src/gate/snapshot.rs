@@ -68,6 +68,9 @@ pub struct ToolError {
     pub name: String,
     /// What is wrong with it.
     pub fault: Fault,
+    /// With [`Fault::SchemaMismatch`]: which members the schema does not permit, and why, as far as it is known; see
+    /// [`Misfit::Faults`](super::Misfit::Faults).
+    pub members: Vec<String>,
 }
 
 /// What is wrong with a tool call.

@@ -59,8 +59,8 @@ impl Gate {
     fn broken(&self, blocks: &[Block]) -> Vec<usize> {
         let broken = |(index, block): (usize, &Block)| match &block.kind {
             Kind::ToolCall { name, .. } => {
-                let fault = self.tools.fault(name, &block.text, false);
-                fault.map(|_| index)
+                let error = self.tools.error(name, &block.text, false);
+                error.map(|_| index)
             }
             _ => None,
         };

@@ -253,6 +253,6 @@ fn calls() -> impl Strategy<Value = Vec<String>> {
 fn errors() -> impl Strategy<Value = Vec<ToolError>> {
     use Fault::*;
     let fault = select(vec![UnknownTool, InvalidArguments, SchemaMismatch, Unnamed]);
-    let error = (name(), fault).prop_map(|(name, fault)| ToolError { name, fault });
+    let error = (name(), fault).prop_map(|(name, fault)| crate::error(&name, fault));
     prop_oneof![4 => Just(Vec::new()), 1 => vec(error, 1..3)]
 }

@@ -26,6 +26,7 @@ mod detached;
 mod draining;
 mod effects;
 mod gating;
+mod gating_schemas;
 mod leaving;
 mod native;
 mod opening;
