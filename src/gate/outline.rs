@@ -14,6 +14,9 @@ use super::pattern::Pattern;
 /// Work that compiling a schema may take, in comparisons of short names. Some are the square of a list's length.
 const MAX_COMPILE_STEPS: u64 = 1 << 22;
 
+/// Schemas in one schema. Compiled, each takes one or two kilobytes.
+const MAX_NODES: usize = 4_096;
+
 /// Bytes of the places (JSON Pointers) of all values of a schema together: the compiled schema keeps them.
 const MAX_PLACES: u64 = 4 << 20;
 
@@ -33,13 +36,12 @@ const TYPES: [&str; 7] = [
 ];
 
 /// A schema, as far as arguments can reach it. The first node is its root.
-#[derive(Debug)]
 pub(super) struct Outline {
     pub(super) nodes: Vec<Node>,
 }
 
 /// One schema of it, and the others that it applies, by their places in [`Outline::nodes`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Node {
     /// The bytes of its place.
     pub(super) place: usize,
@@ -218,6 +220,7 @@ impl<'s> Reader<'s> {
             .entry(ptr::from_ref(schema).addr())
             .or_insert(next);
         if node == next {
+            (next < MAX_NODES).then_some(())?;
             self.unread.push((schema, place));
         }
         Some(node)

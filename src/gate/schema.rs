@@ -144,6 +144,10 @@ impl Schema {
         }
     }
 
+    fn json(&self) -> &[u8] {
+        self.asks.as_ref().map_or(&[], |asks| &asks.json)
+    }
+
     fn compiled(&self) -> Option<&Compiled> {
         let asks = self.asks.as_ref()?;
         let compiled = asks.compiled.get_or_init(|| Compiled::new(&asks.json));
@@ -193,8 +197,7 @@ impl Compiled {
 
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        let json = |schema: &Self| schema.asks.as_ref().map(|asks| asks.json.clone());
-        json(self) == json(other)
+        self.json() == other.json()
     }
 }
 
@@ -203,8 +206,7 @@ impl Eq for Schema {}
 impl fmt::Debug for Schema {
     /// Schemas say what an application is for.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.asks.as_ref().map_or(0, |asks| asks.json.len());
-        write!(f, "Schema({bytes} bytes)")
+        write!(f, "Schema({} bytes)", self.json().len())
     }
 }
 

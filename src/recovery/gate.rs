@@ -302,7 +302,16 @@ mod tests {
             floor: 1,
             per: Duration::from_secs(10),
         }));
-        let mut generation = Generation::new(now, params(), &commons).unwrap();
+        let policy = gate::Policy::LENIENT;
+        let gated = Params {
+            gate: Some(Box::new(Gate::new(
+                policy,
+                Attempts::default(),
+                Tools::default(),
+            ))),
+            ..params()
+        };
+        let mut generation = Generation::new(now, gated, &commons).unwrap();
         generation.handle(now, Event::Start, &commons);
         generation.handle(now, Event::Reserved { credential: 0 }, &commons);
         let call = Delta::ToolCallStart {
@@ -342,6 +351,7 @@ mod tests {
             panic!("{message:?}");
         };
         assert!(matches!(part.part, Some(part::Part::ToolCall(_))));
+        assert!(generation.params.gate.is_none(), "kept although it ended");
         // Who attaches is not given it either.
         let delivery = Delivery::Preview;
         let attach = Event::Attach {

@@ -145,15 +145,28 @@ fn schemas_have_a_size_and_a_depth() {
 }
 
 #[test]
+fn schemas_in_a_schema_are_counted() {
+    let of = |count: usize| {
+        let mut schema = refusing(json!({"properties": {}}));
+        schema["properties"]["a"] = json!({"prefixItems": vec![json!({}); count]});
+        schema.to_string()
+    };
+    // The root and the member are two.
+    let all = 4_096 - 3;
+    assert!(Schema::read(of(all).as_bytes()).is_looked_at());
+    assert_any_object_will_do(&of(all + 1));
+}
+
+#[test]
 fn what_would_take_long_to_compile_is_not_looked_at() {
     let names = |count: usize| (0..count).map(|n| format!("m{n}")).collect::<Vec<_>>();
     let values = |count: usize| json!({"properties": {"a": {"enum": names(count)}}});
     // Compared each with each: required names, and what branches tell apart.
     let required = refusing(json!({"required": names(20_000)}));
     let branches = refusing(json!({"anyOf": [values(4_000), values(4_000)]}));
-    // A place of 60 kB, repeated for each of many values below it.
+    // A place of 60 kB, repeated for each of a thousand values below it.
     let place =
-        refusing(json!({"properties": {"k".repeat(60_000): {"anyOf": vec![json!(true); 10_000]}}}));
+        refusing(json!({"properties": {"k".repeat(60_000): {"anyOf": vec![json!(true); 1_000]}}}));
     // Two branches, of which each has two, and so on.
     let two = |n: usize| {
         let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
@@ -166,7 +179,7 @@ fn what_would_take_long_to_compile_is_not_looked_at() {
     let expressions: serde_json::Map<_, _> = (0..30)
         .map(|n| (format!("^([a-z]{{1,200}}-)*{n}$"), json!({})))
         .collect();
-    let members: serde_json::Map<_, _> = names(5_000).into_iter().map(|n| (n, json!({}))).collect();
+    let members: serde_json::Map<_, _> = names(3_000).into_iter().map(|n| (n, json!({}))).collect();
     let matched = refusing(json!({"patternProperties": expressions, "properties": members}));
     for schema in [required, branches, place, doubled, matched] {
         assert!(schema.to_string().len() < 256 << 10);
