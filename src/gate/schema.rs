@@ -17,7 +17,7 @@ use corvus_json_schema::{
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::outline::Outline;
+use super::{outline::Outline, rewrite::without_automata};
 
 /// The longest schema that is looked at, in bytes. Those of tools have a few thousand.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
@@ -158,7 +158,7 @@ impl Schema {
 impl Compiled {
     fn new(json: &[u8]) -> Option<Self> {
         // Reads 127 levels.
-        let schema: Value = serde_json::from_slice(json).ok()?;
+        let mut schema: Value = serde_json::from_slice(json).ok()?;
         let options = CompileOptions {
             default_dialect: dialect(&schema)?,
             // What a format means is left open, and providers do not agree on it.
@@ -170,10 +170,10 @@ impl Compiled {
         if !may_be_an_object(&schema) {
             return None;
         }
-        Some(Self {
-            outline: Outline::of(&schema, options.default_dialect)?,
-            validator: compile_with(&schema, &options).ok()?,
-        })
+        let outline = Outline::of(&schema, options.default_dialect)?;
+        without_automata(&mut schema, &outline.with_patterns);
+        let validator = compile_with(&schema, &options).ok()?;
+        Some(Self { outline, validator })
     }
 
     /// What is wrong with `arguments`, a JSON object; `None` if nothing is, or if that cannot be said.

@@ -251,7 +251,7 @@ fn expressions_that_the_engine_does_not_bound_are_not_run() {
         let name = json!({"patternProperties": {pattern: {}}});
         assert_any_object_will_do(&refusing(name).to_string());
     }
-    let many: serde_json::Map<_, _> = (0..33).map(|n| (format!("^{n}"), json!({}))).collect();
+    let many: serde_json::Map<_, _> = (0..65).map(|n| (format!("^{n}"), json!({}))).collect();
     assert_any_object_will_do(&refusing(json!({ "patternProperties": many })).to_string());
 }
 
