@@ -323,6 +323,10 @@ fn what_is_told_is_bounded_and_holds_nothing_of_what_members_hold() {
     assert_eq!(told.len(), 16);
     assert_eq!(told.last().unwrap(), "/m15 (required)");
 
+    let many = format!(r#"{{"v":[1{}]}}"#, ",1".repeat(60_000));
+    let texts = of(json!({"items": {"type": "string"}}));
+    assert_eq!(faults(&texts, &many), Some(Vec::new()));
+
     let secret = r#"{"v":"a secret","also a secret":"x"}"#;
     let mut schema = of(json!({"enum": ["a"], "pattern": "^b", "maxLength": 1, "const": "c"}));
     schema["maxProperties"] = 1.into();

@@ -81,6 +81,8 @@ fn what_leads_elsewhere_is_not_looked_at() {
         json!({"$ref": "https://example.com/schema.json"}),
         json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}),
         json!({"$ref": "other.json#/a"}),
+        // Expressions are rewritten, and with them the names of such places.
+        json!({"$ref": "#/patternProperties/^a", "patternProperties": {"^a": {}}}),
         json!({"$ref": "#name", "$defs": {"a": {"$anchor": "name"}}}),
         json!({"$dynamicRef": "#a", "$dynamicAnchor": "a"}),
         json!({"properties": {"a": {"$id": "https://example.com/a", "$ref": "#/$defs/b"}}}),
