@@ -37,7 +37,15 @@ const MATCH_LIMIT: Duration = Duration::from_secs(1);
 const OF_A_PART: &str = "The value was expected to match the subschema.";
 
 /// Keywords whose branches each have faults of their own, of which none has to be one.
-const BRANCHES: [&str; 5] = ["/anyOf/", "/oneOf/", "/not", "/if", "/contains"];
+const BRANCHES: [&str; 5] = ["anyOf", "oneOf", "not", "if", "contains"];
+
+/// Keywords after which a name of the schema's own stands in a path.
+const NAMING: [&str; 4] = [
+    "properties",
+    "patternProperties",
+    "dependencies",
+    "dependentSchemas",
+];
 
 /// The keywords that refuse. What stands at another end of a path is a name, of a schema that is `false`.
 const KEYWORDS: [&str; 29] = [
@@ -250,11 +258,10 @@ fn told(results: &[SchemaResult]) -> Vec<String> {
     for result in in_order {
         let (path, last) = parted(result);
         let is_part = result.message == OF_A_PART;
-        let is_branch = || BRANCHES.iter().any(|branch| path.contains(branch));
         let keyword = KEYWORDS.iter().find(|keyword| **keyword == last);
         // Of a schema that is `false` it says no more; keywords that only apply others have a text.
         let only_applies = keyword.is_none() && !result.message.is_empty();
-        if result.is_match || is_part || only_applies || is_branch() {
+        if result.is_match || is_part || only_applies || is_in_a_branch(path) {
             continue;
         }
         let place = clipped(&result.document_evaluation_location);
@@ -267,6 +274,19 @@ fn told(results: &[SchemaResult]) -> Vec<String> {
         }
     }
     faults
+}
+
+fn is_in_a_branch(path: &str) -> bool {
+    let mut words = path.split('/');
+    while let Some(word) = words.next() {
+        if BRANCHES.contains(&word) {
+            return true;
+        }
+        if NAMING.contains(&word) {
+            words.next();
+        }
+    }
+    false
 }
 
 /// The path of a schema, and what of it the result is about.

@@ -233,6 +233,16 @@ fn branches_are_looked_at_and_told_as_one() {
         &of(json!({"not": {"type": "string"}})),
         &[(r#"{"v":null}"#, &[]), (r#"{"v":"a"}"#, &["/v (not)"])],
     );
+    let named = json!({"properties": {
+        "notes": {"type": "string"}, "not": {"properties": {"if": {"type": "string"}}},
+    }});
+    check(
+        &named,
+        &[(
+            r#"{"notes":1,"not":{"if":1}}"#,
+            &["/notes (type)", "/not/if (type)"],
+        )],
+    );
     let depends = json!({
         "if": {"required": ["a"]}, "then": {"required": ["b"]},
         "dependentRequired": {"c": ["d"]},
