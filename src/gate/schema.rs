@@ -36,17 +36,6 @@ const MATCH_LIMIT: Duration = Duration::from_secs(1);
 /// What the validator says of a schema within a schema: its own keywords say it better.
 const OF_A_PART: &str = "The value was expected to match the subschema.";
 
-/// Keywords whose branches each have faults of their own, of which none has to be one.
-const BRANCHES: [&str; 5] = ["anyOf", "oneOf", "not", "if", "contains"];
-
-/// Keywords after which a name of the schema's own stands in a path.
-const NAMING: [&str; 4] = [
-    "properties",
-    "patternProperties",
-    "dependencies",
-    "dependentSchemas",
-];
-
 /// The keywords that refuse. What stands at another end of a path is a name, of a schema that is `false`.
 const KEYWORDS: [&str; 29] = [
     "type",
@@ -250,18 +239,19 @@ fn may_be_an_object(schema: &Value) -> bool {
     }
 }
 
-/// What is told of the validator's results, each once. It has those of one schema from last to first.
+/// What is told of the validator's results, each once. It has those of one schema from last to first, and none
+/// of branches that need not fit.
 fn told(results: &[SchemaResult]) -> Vec<String> {
     let of_one_schema = results.chunk_by(|one, next| parted(one).0 == parted(next).0);
     let in_order = of_one_schema.flat_map(|results| results.iter().rev());
     let mut faults: Vec<String> = Vec::new();
     for result in in_order {
-        let (path, last) = parted(result);
+        let (_, last) = parted(result);
         let is_part = result.message == OF_A_PART;
         let keyword = KEYWORDS.iter().find(|keyword| **keyword == last);
         // Of a schema that is `false` it says no more; keywords that only apply others have a text.
         let only_applies = keyword.is_none() && !result.message.is_empty();
-        if result.is_match || is_part || only_applies || is_in_a_branch(path) {
+        if result.is_match || is_part || only_applies {
             continue;
         }
         let place = clipped(&result.document_evaluation_location);
@@ -274,19 +264,6 @@ fn told(results: &[SchemaResult]) -> Vec<String> {
         }
     }
     faults
-}
-
-fn is_in_a_branch(path: &str) -> bool {
-    let mut words = path.split('/');
-    while let Some(word) = words.next() {
-        if BRANCHES.contains(&word) {
-            return true;
-        }
-        if NAMING.contains(&word) {
-            words.next();
-        }
-    }
-    false
 }
 
 /// The path of a schema, and what of it the result is about.
