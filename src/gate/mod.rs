@@ -18,6 +18,7 @@ mod pattern;
 mod policy;
 mod read;
 mod reason;
+mod rewrite;
 mod schema;
 mod snapshot;
 mod tools;

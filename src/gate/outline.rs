@@ -4,7 +4,10 @@
 //! it, and is refused where it is no schema, where it leans on what is not looked at, or where compiling it would
 //! take more than [`MAX_COMPILE_STEPS`].
 
-use std::{collections::BTreeMap, ptr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ptr,
+};
 
 use corvus_json_schema::Dialect;
 use serde_json::{Map, Value};
@@ -28,7 +31,7 @@ const MAX_HEIGHT: usize = 64;
 const MAX_UNFOLDED: u64 = 1 << 16;
 
 /// Expressions in one schema.
-const MAX_PATTERNS: u32 = 32;
+const MAX_PATTERNS: u32 = 64;
 
 /// The names of JSON's types.
 const TYPES: [&str; 7] = [
@@ -38,6 +41,8 @@ const TYPES: [&str; 7] = [
 /// A schema, as far as arguments can reach it. The first node is its root.
 pub(super) struct Outline {
     pub(super) nodes: Vec<Node>,
+    /// The addresses of the schemas with expressions.
+    pub(super) with_patterns: BTreeSet<usize>,
 }
 
 /// One schema of it, and the others that it applies, by their places in [`Outline::nodes`].
@@ -84,6 +89,7 @@ struct Reader<'s> {
     /// What is still to be read, in the order of the nodes.
     unread: Vec<(&'s Value, usize)>,
     patterns: u32,
+    with_patterns: BTreeSet<usize>,
 }
 
 impl Outline {
@@ -98,6 +104,7 @@ impl Outline {
             known: BTreeMap::new(),
             unread: Vec::new(),
             patterns: 0,
+            with_patterns: BTreeSet::new(),
         };
         reader.node(root, 0)?;
         while let Some(&(schema, place)) = reader.unread.get(reader.nodes.len()) {
@@ -106,6 +113,7 @@ impl Outline {
         }
         let outline = Self {
             nodes: reader.nodes,
+            with_patterns: reader.with_patterns,
         };
         let sizes = outline.sizes()?;
         (outline.compile_steps(&sizes)? <= MAX_COMPILE_STEPS).then_some(outline)
@@ -246,6 +254,9 @@ impl<'s> Reader<'s> {
         for (keyword, value) in keywords {
             let place = place + length(keyword);
             self.apply(&mut node, keyword, value, place)?;
+        }
+        if node.text.is_some() || !node.names.is_empty() {
+            self.with_patterns.insert(ptr::from_ref(schema).addr());
         }
         Some(node)
     }

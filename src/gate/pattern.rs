@@ -10,8 +10,8 @@ use std::{iter::Peekable, str::Chars};
 /// The longest expression that is run, in bytes. Those of tools are a tenth of it.
 const MAX_BYTES: usize = 512;
 
-/// Groups in one expression. With more the engine starts a thread to read it.
-const MAX_GROUPS: u32 = 32;
+/// Groups in one expression. With 32, and two are added, the engine starts a thread to read it.
+const MAX_GROUPS: u32 = 30;
 
 /// The largest count of a repetition.
 const MAX_COUNT: u32 = 1_000;
@@ -26,6 +26,9 @@ const LAST_CHARACTER: u32 = 0x10_FFFF;
 const MAX_SIZE: u32 = 2_048;
 const MAX_COST: u32 = 32_768;
 
+/// Steps for each character before the engine begins to remember where it failed.
+const BEFORE_MEMORY: u64 = 16;
+
 /// Characters that the engine reads in one step of a repetition of one.
 const AT_ONCE: u32 = 8;
 
@@ -34,8 +37,8 @@ const AT_ONCE: u32 = 8;
 pub(super) struct Pattern {
     /// Steps for one character of a text.
     cost: u32,
-    /// It repeats something often, and may read a text from every place of it.
-    repeats: bool,
+    /// It may read a text from every place of it.
+    everywhere: bool,
 }
 
 /// A piece of an expression.
@@ -49,12 +52,17 @@ struct Part {
     ways: u32,
     /// The loops inside of each other.
     loops: u32,
-    repeats: bool,
+    /// How many repetitions in it may be long.
+    long: u32,
+    /// It may match nothing. Of what may be there once the engine then counts how often it is.
+    nullable: bool,
 }
 
 struct Reader<'p> {
     rest: Peekable<Chars<'p>>,
     groups: u32,
+    /// So far it matches at the start of a text or not at all.
+    anchored: bool,
 }
 
 /// How often a part is repeated.
@@ -74,27 +82,29 @@ impl Pattern {
         let mut reader = Reader {
             rest: text.chars().peekable(),
             groups: 0,
+            anchored: true,
         };
         let part = reader.alternatives(true)?;
-        let cost = part.size.checked_mul(part.ways)?;
+        // Of each loop it is remembered whether it has matched nothing so far.
+        let cost = part.size.checked_mul(part.ways)? << part.loops;
         let whole = reader.rest.next().is_none();
         let has_size = part.size <= MAX_SIZE && cost <= MAX_COST;
         (whole && has_size).then_some(Self {
             cost: cost.max(1),
-            repeats: part.repeats,
+            // What repeats once and from one place only, reads on from where it has come to.
+            everywhere: part.long > 1 || (part.long == 1 && !reader.anchored),
         })
     }
 
     /// The most steps that a match against a text of `bytes` takes. A long repetition may be tried from each place.
     pub(super) fn steps(self, bytes: usize) -> u64 {
         let bytes = bytes as u64 + 1;
-        let times = match self.repeats {
+        let times = match self.everywhere {
             true => bytes / u64::from(AT_ONCE) + 1,
             false => 1,
         };
-        u64::from(self.cost)
-            .saturating_mul(bytes)
-            .saturating_mul(times)
+        let each = u64::from(self.cost).saturating_mul(times);
+        each.saturating_add(BEFORE_MEMORY).saturating_mul(bytes)
     }
 }
 
@@ -104,12 +114,19 @@ impl Part {
         choices: 1,
         ways: 1,
         loops: 0,
-        repeats: false,
+        long: 0,
+        nullable: true,
+    };
+
+    /// What matches a place and no character.
+    const ASSERTION: Self = Self {
+        size: 1,
+        ..Self::NOTHING
     };
 
     const ATOM: Self = Self {
-        size: 1,
-        ..Self::NOTHING
+        nullable: false,
+        ..Self::ASSERTION
     };
 
     /// This, and then `next`.
@@ -119,7 +136,8 @@ impl Part {
             choices: self.choices.saturating_mul(next.choices),
             ways: self.ways.checked_mul(next.ways)?,
             loops: self.loops.max(next.loops),
-            repeats: self.repeats || next.repeats,
+            long: self.long.saturating_add(next.long),
+            nullable: self.nullable && next.nullable,
         })
     }
 
@@ -130,7 +148,8 @@ impl Part {
             choices: self.choices.saturating_add(other.choices),
             ways: self.ways.checked_add(other.ways)? - 1,
             loops: self.loops.max(other.loops),
-            repeats: self.repeats || other.repeats,
+            long: self.long.saturating_add(other.long),
+            nullable: self.nullable || other.nullable,
         })
     }
 
@@ -141,7 +160,8 @@ impl Part {
         Some(Self {
             size: self.size.checked_mul(most)?,
             choices: choices.unwrap_or(u32::MAX),
-            repeats: count.most.is_none_or(|most| most >= AT_ONCE),
+            long: count.most.is_none_or(|most| most >= AT_ONCE).into(),
+            nullable: self.nullable || count.least == 0,
             ..self
         })
     }
@@ -149,14 +169,16 @@ impl Part {
     /// A group, so often.
     fn repeated_group(self, count: &Count) -> Option<Self> {
         match (count.least, count.most) {
-            (0, Some(1)) => Some(Self {
+            (0, Some(1)) if !self.nullable => Some(Self {
                 choices: self.choices.saturating_add(1),
+                nullable: true,
                 ..self
             }),
             (0 | 1, None) if self.loops < MAX_LOOPS => Some(Self {
                 choices: u32::MAX,
                 loops: self.loops + 1,
-                repeats: true,
+                long: u32::MAX,
+                nullable: self.nullable || count.least == 0,
                 ..self
             }),
             (_, None) => None,
@@ -171,7 +193,8 @@ impl Part {
                     choices: ways,
                     ways,
                     loops: self.loops,
-                    repeats: self.repeats,
+                    long: self.long.saturating_mul(most),
+                    nullable: self.nullable || least == 0,
                 })
             }
         }
@@ -198,6 +221,7 @@ impl Reader<'_> {
         let mut all = Part::NOTHING;
         // At the start of the text it is looked ahead once.
         let mut at_start = outermost && self.rest.peek() == Some(&'^');
+        self.anchored &= at_start || !outermost;
         while let Some(&next) = self.rest.peek() {
             if matches!(next, '|' | ')') {
                 break;
@@ -211,10 +235,12 @@ impl Reader<'_> {
                 '(' => self.group()?,
                 '[' => self.class()?,
                 '\\' => self.escape()?,
+                '^' | '$' => Part::ASSERTION,
                 _ => Part::ATOM,
             };
             let part = match self.count()? {
                 None => part,
+                Some(_) if looks_ahead => return None,
                 Some(count) if is_group => part.repeated_group(&count)?,
                 Some(count) => part.repeated_atom(&count)?,
             };
@@ -262,6 +288,8 @@ impl Reader<'_> {
         let mut size = 1;
         loop {
             match self.rest.next()? {
+                // Nothing is in it: the engine counts how often it is not there.
+                ']' if size == 1 => return None,
                 ']' => return Some(Part { size, ..Part::ATOM }),
                 '\\' => size += self.escape()?.size,
                 _ => size += 1,
@@ -274,8 +302,9 @@ impl Reader<'_> {
         match self.rest.next()? {
             // What a group has matched: `\1`, `\k<name>`.
             '1'..='9' | 'k' => None,
+            'b' | 'B' => Some(Part::ASSERTION),
             // The tables of Unicode are large.
-            'p' | 'P' => self.braces(|name| name.starts_with(char::is_alphabetic), 16),
+            'p' | 'P' => self.braces(|name| name.starts_with(char::is_alphabetic), 4),
             'u' => self.braces(
                 |code| u32::from_str_radix(code, 16).is_ok_and(|code| code <= LAST_CHARACTER),
                 1,
@@ -349,6 +378,8 @@ mod tests {
             r"^[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}$",
             r"^([a-z0-9]+)(-[a-z0-9]+)*$",
             r"^(?<scheme>https?):\/\/[^\s/$.?#].[^\s]*$",
+            "(?:a?)?(ab*)?(?:^|a)?",
+            r"^[\p{L}\p{N}_-]{1,64}$",
             r"^\p{L}[\u{1F600}-\u{1F64F}]*\u0041$",
             "^(a|b|c)$",
             r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
@@ -382,6 +413,11 @@ mod tests {
             "(((a*)*)*)*",
             "(?:(?:(?:a?){10}){10}){10}",
             "(?:aa){2,}",
+            "(a*)?",
+            "(?:(a*)|b)?",
+            "(?:^|a*)?",
+            "[]{0,9}",
+            "^(?=a)*",
             "a{1001}",
             "[a-z]{1000}[a-z]{1000}[a-z]{1000}",
             "a{2,1}",
@@ -402,9 +438,15 @@ mod tests {
     #[test]
     fn a_match_costs_by_expression_and_text_and_more_with_a_repetition() {
         let steps = |text: &str, bytes| Pattern::read(text).unwrap().steps(bytes);
-        assert_eq!(steps("abc", 99), 300);
-        assert_eq!(steps("a*", 99), 100 * 13);
-        assert_eq!(steps("(-[0-9]{2}){3}", 7), 27 * 8);
+        let before = |bytes| BEFORE_MEMORY * bytes;
+        assert_eq!(steps("abc", 99), before(100) + 300);
+        assert_eq!(steps("a*", 99), before(100) + 100 * 13);
+        assert_eq!(steps("(-[0-9]{2}){3}", 7), before(8) + 27 * 8);
+        assert_eq!(steps("^(((ab)*c)*)$", 7), before(8) + 5 * 4 * 8 * 2);
+        assert_eq!(steps("^(((ab)*c)*)$", 99), before(100) + 5 * 4 * 100 * 13);
+        assert_eq!(steps("^a*$", 99), before(100) + 3 * 100);
+        assert_eq!(steps("^a*b*$|^c$", 99), before(100) + 8 * 100 * 13);
+        assert_eq!(steps("^a*$|c", 99), before(100) + 5 * 100 * 13);
         assert_eq!(cost("(?:[ab]?){3}"), Some(9 * 8));
     }
 }

@@ -17,7 +17,7 @@ use corvus_json_schema::{
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::outline::Outline;
+use super::{outline::Outline, rewrite::without_automata};
 
 /// The longest schema that is looked at, in bytes. Those of tools have a few thousand.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
@@ -35,9 +35,6 @@ const MATCH_LIMIT: Duration = Duration::from_secs(1);
 
 /// What the validator says of a schema within a schema: its own keywords say it better.
 const OF_A_PART: &str = "The value was expected to match the subschema.";
-
-/// Keywords whose branches each have faults of their own, of which none has to be one.
-const BRANCHES: [&str; 5] = ["/anyOf/", "/oneOf/", "/not", "/if", "/contains"];
 
 /// The keywords that refuse. What stands at another end of a path is a name, of a schema that is `false`.
 const KEYWORDS: [&str; 29] = [
@@ -158,7 +155,7 @@ impl Schema {
 impl Compiled {
     fn new(json: &[u8]) -> Option<Self> {
         // Reads 127 levels.
-        let schema: Value = serde_json::from_slice(json).ok()?;
+        let mut schema: Value = serde_json::from_slice(json).ok()?;
         let options = CompileOptions {
             default_dialect: dialect(&schema)?,
             // What a format means is left open, and providers do not agree on it.
@@ -170,10 +167,10 @@ impl Compiled {
         if !may_be_an_object(&schema) {
             return None;
         }
-        Some(Self {
-            outline: Outline::of(&schema, options.default_dialect)?,
-            validator: compile_with(&schema, &options).ok()?,
-        })
+        let outline = Outline::of(&schema, options.default_dialect)?;
+        without_automata(&mut schema, &outline.with_patterns);
+        let validator = compile_with(&schema, &options).ok()?;
+        Some(Self { outline, validator })
     }
 
     /// What is wrong with `arguments`, a JSON object; `None` if nothing is, or if that cannot be said.
@@ -242,19 +239,19 @@ fn may_be_an_object(schema: &Value) -> bool {
     }
 }
 
-/// What is told of the validator's results, each once. It has those of one schema from last to first.
+/// What is told of the validator's results, each once. It has those of one schema from last to first, and none
+/// of branches that need not fit.
 fn told(results: &[SchemaResult]) -> Vec<String> {
     let of_one_schema = results.chunk_by(|one, next| parted(one).0 == parted(next).0);
     let in_order = of_one_schema.flat_map(|results| results.iter().rev());
     let mut faults: Vec<String> = Vec::new();
     for result in in_order {
-        let (path, last) = parted(result);
+        let (_, last) = parted(result);
         let is_part = result.message == OF_A_PART;
-        let is_branch = || BRANCHES.iter().any(|branch| path.contains(branch));
         let keyword = KEYWORDS.iter().find(|keyword| **keyword == last);
         // Of a schema that is `false` it says no more; keywords that only apply others have a text.
         let only_applies = keyword.is_none() && !result.message.is_empty();
-        if result.is_match || is_part || only_applies || is_branch() {
+        if result.is_match || is_part || only_applies {
             continue;
         }
         let place = clipped(&result.document_evaluation_location);

@@ -388,7 +388,10 @@ impl Oracle {
             "reasoning" => {
                 let content = self.parts(place, REASONING, &item["content"]);
                 let summary = self.parts(place, SUMMARY, &item["summary"]);
-                let mut signature = json!({"id": item["id"]});
+                let mut signature = json!({});
+                if content.is_some() && summary.is_none() {
+                    signature["content"] = "reasoning_text".into();
+                }
                 match item["encrypted_content"].as_str().unwrap_or("") {
                     "" if self.not_kept => {
                         first(&mut self.items);
@@ -397,9 +400,7 @@ impl Oracle {
                     "" => {}
                     secret => signature["encrypted_content"] = secret.into(),
                 }
-                if content.is_some() && summary.is_none() {
-                    signature["content"] = "reasoning_text".into();
-                }
+                signature["id"] = item["id"].clone();
                 if first(&mut self.items) {
                     assert!(done, "no recording lists reasoning that was not done");
                     let at = summary.or(content).unwrap_or(block(place, SUMMARY, 0));

@@ -233,6 +233,16 @@ fn branches_are_looked_at_and_told_as_one() {
         &of(json!({"not": {"type": "string"}})),
         &[(r#"{"v":null}"#, &[]), (r#"{"v":"a"}"#, &["/v (not)"])],
     );
+    let named = json!({"properties": {
+        "notes": {"type": "string"}, "not": {"properties": {"if": {"type": "string"}}},
+    }});
+    check(
+        &named,
+        &[(
+            r#"{"notes":1,"not":{"if":1}}"#,
+            &["/notes (type)", "/not/if (type)"],
+        )],
+    );
     let depends = json!({
         "if": {"required": ["a"]}, "then": {"required": ["b"]},
         "dependentRequired": {"c": ["d"]},
@@ -322,6 +332,10 @@ fn what_is_told_is_bounded_and_holds_nothing_of_what_members_hold() {
     let told = faults(&json!({ "required": required }), "{}").unwrap();
     assert_eq!(told.len(), 16);
     assert_eq!(told.last().unwrap(), "/m15 (required)");
+
+    let many = format!(r#"{{"v":[1{}]}}"#, ",1".repeat(60_000));
+    let texts = of(json!({"items": {"type": "string"}}));
+    assert_eq!(faults(&texts, &many), Some(Vec::new()));
 
     let secret = r#"{"v":"a secret","also a secret":"x"}"#;
     let mut schema = of(json!({"enum": ["a"], "pattern": "^b", "maxLength": 1, "const": "c"}));

@@ -415,16 +415,6 @@ fn what_a_verified_continuation_fixed_is_committed_whatever_it_says() {
 }
 
 #[test]
-fn a_rejection_is_not_counted_for_the_next_backoff() {
-    let mut script = started();
-    script.answer("");
-    script.open();
-    script.fail(reset());
-    script.next_send();
-    assert_eq!(script.sent_at(), [0, 0, 1]);
-}
-
-#[test]
 fn a_stall_before_a_rejection_and_one_after_it_are_not_in_a_row() {
     let mut script = Script::start(gated(|params, _| params.fallback = false));
     let stall = |script: &mut Script| {
