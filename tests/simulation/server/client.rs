@@ -246,6 +246,7 @@ impl Client {
             Frame::Accepted(accepted) => {
                 self.generation.clone_from(&accepted.generation_id);
                 view.deadline = length(accepted.deadline);
+                view.is_attached = accepted.attached;
                 if accepted.attached {
                     self.account.reach("attached");
                 }
@@ -273,6 +274,11 @@ impl Client {
                 );
             }
             Frame::PreviewReset(reset) => {
+                let is_first = !view.is_attached;
+                assert!(
+                    !is_first || self.start.delivery() == Delivery::Preview,
+                    "a reset only in a preview"
+                );
                 let verdict = reset.verdict.as_ref().unwrap();
                 if verdict.class() == VerdictClass::GateRejected {
                     let said = self.account.said(self.number, verdict.attempt);
@@ -349,6 +355,8 @@ struct View {
     /// With the attempt that each is of.
     blocks: Vec<(u32, String)>,
     parts: Vec<Part>,
+    /// It has taken over, with a delivery of its own.
+    is_attached: bool,
     /// How long anything may be waited for, from `accepted` on.
     deadline: Duration,
 }

@@ -254,6 +254,10 @@ impl Account {
             assert_eq!(judged, rules.attempts, "as many as are judged");
             self.reach("exhausted the gate");
         }
+        let bound = self.rules(client).map(|rules| rules.attempts);
+        if bound == Some(rejected(ledger)) {
+            assert_eq!(failed.stopped_by(), StoppedBy::Gate, "what ended it");
+        }
         if verdict.class() == Class::GateRejected {
             let entry = &ledger.entries[verdict.attempt as usize - 1];
             let own = entry.verdict.as_ref().map(|own| &own.gate_reason);
