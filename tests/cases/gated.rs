@@ -186,3 +186,17 @@ async fn a_wrong_body_after_a_rejection_does_not_pass() {
     let torn = changed(&|requests| requests[1].complete = false);
     noticed(torn, "cannot be told");
 }
+
+/// After an answer that was whole there is no backoff, however its connection ended.
+#[tokio::test]
+async fn only_a_rejected_answer_is_asked_for_again_at_once() {
+    for (id, turn, backs_off) in [("GATE54", 0, false), ("GATE21", 1, true)] {
+        let (mut outcome, found) = play(&case_of(id)).await;
+        assert_eq!(found, Vec::<String>::new(), "{id}");
+        let answered = outcome.requests[turn].head.unwrap();
+        outcome.requests[turn + 1].arrived = answered;
+        let found = promises::complaints(&outcome);
+        let early = found.iter().any(|one| one.contains("after the answer"));
+        assert_eq!(early, backs_off, "{id}: {found:?}");
+    }
+}

@@ -109,7 +109,7 @@ pub struct GenerateArgs {
     pub max_attempts: Option<u32>,
 
     /// Judge completed answers and ask again for better ones; the route's gate is the most lenient.
-    /// Announcements and calls are judged only where the request offers tools, which only --file can
+    /// Announcements and calls are judged only where the request offers tools, as only a --file can
     #[arg(long, value_name = "PRESET", value_parser = ["off", "lenient", "agent"])]
     pub gate: Option<String>,
 
