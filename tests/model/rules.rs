@@ -131,9 +131,14 @@ impl Rules {
                     | FinishReason::Pause
             )
         );
+        let is_refused = answer.finish == Some(FinishReason::Stop)
+            && answer.blocks.iter().any(|block| block.kind == "refusal");
+        let is_over = is_over || is_refused;
         let is_broken = calls.next().is_some() && !is_over;
         let has_tools = self.offer != Offer::Nothing && self.choice != Wanted::Forbidden;
-        let demands = matches!(self.choice, Wanted::Required | Wanted::Named) && has_tools;
+        let is_excused = is_over && answer.finish != Some(FinishReason::Length);
+        let demands = matches!(self.choice, Wanted::Required | Wanted::Named);
+        let demands = demands && has_tools && !is_excused;
         let text = answer.blocks.iter().filter(said);
         let text = text.filter(|block| !block.is_call());
         let text: String = text.map(|block| &*block.text).collect();
@@ -160,8 +165,8 @@ impl Rules {
 
     fn can_be_run(&self, call: &Block) -> bool {
         let is_offered = match call.kind {
-            "call" => self.offer != Offer::Nothing,
-            "stray call" => self.offer == Offer::Unknown,
+            "call" => true,
+            "stray call" => matches!(self.offer, Offer::Unknown | Offer::Nothing),
             _ => false,
         };
         let json = match &*call.text {
