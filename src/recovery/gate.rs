@@ -83,11 +83,14 @@ impl Generation {
         commons: &impl Access,
     ) -> Option<LeftOut> {
         let stays = self.holds_on_to(0).is_some();
+        let attempt = self.attempts;
         let Some(gate) = &mut self.params.gate else {
             return Some(LeftOut::default());
         };
         let blocks = self.transcript.blocks();
-        let snapshot = Snapshot::of(blocks.iter().filter_map(piece), finish.reason, &gate.tools);
+        // The text that it goes on with is another attempt's.
+        let own = blocks.iter().filter(|block| block.attempt == attempt);
+        let snapshot = Snapshot::of(own.filter_map(piece), finish.reason, &gate.tools);
         let (reason, by) = match gate.turn.judge(snapshot.clone()) {
             Judgement::Accept { suppress_text, .. } => {
                 return Some(LeftOut {

@@ -342,6 +342,33 @@ fn a_continued_retry_has_the_hint_too_and_its_prefix_is_final() {
 }
 
 #[test]
+fn a_continuation_is_judged_by_its_own_text() {
+    for (begun, rest, rejections) in [
+        ("Let me ", "read it out to you: it is empty.", vec![]),
+        (
+            "It is empty. ",
+            "Let me read it once more.",
+            vec!["missing_tool delivered"],
+        ),
+    ] {
+        let mut script = Script::start(gated(|params, _| {
+            change_targets(params, |target| target.continues = true);
+        }));
+        script.open();
+        script.text(begun);
+        script.fail(reset());
+        script.next_send();
+        script.answer(rest);
+        let expected = format!(
+            "committed stop {:?} FLAG_USAGE_ESTIMATED",
+            format!("{begun}{rest}")
+        );
+        assert_eq!(script.last(), expected);
+        assert_eq!(script.rejections, rejections);
+    }
+}
+
+#[test]
 fn a_hint_is_taken_of_budgets_and_the_retry_budget_is_not() {
     let shared = commons_with(0);
     let mut script = Script::start_at(at(0), gated(|_, _| {}), &shared);
