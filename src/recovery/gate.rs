@@ -98,9 +98,9 @@ impl Generation {
                     text: suppress_text && !stays,
                 });
             }
-            Judgement::Deliver(reason) => return self.deliver(reason),
+            Judgement::Deliver(reason) => return self.deliver(reason, finish),
             Judgement::Retry(reason) | Judgement::Exhausted(reason) if stays => {
-                return self.deliver(reason);
+                return self.deliver(reason, finish);
             }
             Judgement::Retry(reason) => (reason, None),
             Judgement::Exhausted(reason) => (reason, Some(StoppedBy::Gate)),
@@ -175,7 +175,7 @@ impl Generation {
         commons: &impl Access,
     ) -> Option<LeftOut> {
         if rejected.delivered {
-            return self.deliver(rejected.reason);
+            return self.deliver(rejected.reason, rejected.finish);
         }
         self.observe_rejected(rejected.reason, Then::Failed);
         let blocks = self.transcript.blocks();
@@ -188,10 +188,15 @@ impl Generation {
         None
     }
 
-    /// It is committed as it is.
-    fn deliver(&mut self, reason: Reason) -> Option<LeftOut> {
-        self.observe_rejected(reason, Then::Delivered);
-        Some(LeftOut::default())
+    /// It is committed as it is, if it can be: its broken calls fail as without a gate.
+    fn deliver(&mut self, reason: Reason, finish: &Finish) -> Option<LeftOut> {
+        let left_out = LeftOut::default();
+        let then = match commit::close(self.transcript.blocks(), finish, &left_out) {
+            Ok(_) => Then::Delivered,
+            Err(_) => Then::Failed,
+        };
+        self.observe_rejected(reason, then);
+        Some(left_out)
     }
 
     fn observe_rejected(&mut self, reason: Reason, then: Then) {

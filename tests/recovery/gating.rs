@@ -255,6 +255,7 @@ fn after_effects_broken_calls_fail_as_without_a_gate() {
         script.last(),
         "failed malformed_output by not_retryable unsafe"
     );
+    assert_eq!(script.rejections, ["tool_error failed"]);
 }
 
 #[test]
