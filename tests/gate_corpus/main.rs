@@ -1,8 +1,9 @@
 //! The golden corpus of the turn gate: each scenario under each policy and delivery, run against the whole
 //! sidecar on a paused clock, and compared with what `corpus.txt` says of it.
 //!
-//! `REDRIVE_RECORD=1 cargo test --test gate_corpus` writes the file anew. It refuses rows that show less
-//! than they declare ([`row::Row::hollow`]), so that a file cannot become right by saying nothing.
+//! `REDRIVE_RECORD=1 cargo test --test gate_corpus` writes the file anew. It refuses rows that do not
+//! show what they declare ([`row::Row::hollow`]), and so does the check: a file cannot become right by saying
+//! nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(
@@ -10,16 +11,18 @@
     reason = "tests call the server as clients do, and read the clock that they pause"
 )]
 
+mod ask;
 mod file;
 mod hollow;
 mod row;
 mod run;
 mod scenario;
+mod scenarios;
 #[path = "../support/mod.rs"]
 mod support;
 mod wire;
 
-use scenario::SCENARIOS;
+use scenarios::SCENARIOS;
 
 #[tokio::test(start_paused = true)]
 async fn the_gate_does_what_the_corpus_says() {
