@@ -28,6 +28,8 @@ mod effects;
 mod engines;
 #[path = "recovery/gating.rs"]
 mod gating;
+#[path = "recovery/gating_streams.rs"]
+mod gating_streams;
 #[path = "recovery/ledger.rs"]
 mod ledger;
 #[path = "recovery/message.rs"]

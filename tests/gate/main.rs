@@ -10,7 +10,6 @@ mod policies;
 mod properties;
 mod reading;
 mod schemas;
-mod streams;
 mod truth;
 mod truth_rows;
 mod turns;
