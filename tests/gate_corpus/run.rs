@@ -1,6 +1,6 @@
 //! One run of a scenario against the whole sidecar.
 
-use std::iter;
+use std::{collections::BTreeMap, iter};
 
 use redrive::{
     gate::Then,
@@ -9,6 +9,7 @@ use redrive::{
         delta::Content, generate_response::Frame, part::Part as Kind,
     },
 };
+use serde_json::Value;
 
 use crate::{
     ask::{ask, config},
@@ -207,7 +208,7 @@ fn content(content: &Content) -> String {
         Content::Refusal(text) => format!("refusal {text:?}"),
         Content::ToolCall(call) => format!("call {} {}", call.id, call.name),
         Content::ToolArguments(arguments) => format!("arguments {arguments}"),
-        Content::NativeBlock(json) => format!("native {}", String::from_utf8_lossy(json)),
+        Content::NativeBlock(json) => format!("native {}", by_name(json)),
         other => format!("{other:?}"),
     }
 }
@@ -218,9 +219,16 @@ fn part(part: &Part) -> String {
         Some(Kind::Reasoning(reasoning)) => format!("reasoning {:?}", reasoning.text),
         Some(Kind::ToolCall(tool_call)) => format!("call {}", call(tool_call)),
         Some(Kind::Refusal(text)) => format!("refusal {text:?}"),
-        Some(Kind::NativeJson(json)) => format!("native {}", String::from_utf8_lossy(json)),
+        Some(Kind::NativeJson(json)) => format!("native {}", by_name(json)),
         other => format!("{other:?}"),
     }
+}
+
+/// An object with its members by name: the scripts write them in the order that maps keep, which features
+/// of other crates change.
+fn by_name(json: &[u8]) -> String {
+    let members: BTreeMap<String, Value> = serde_json::from_slice(json).unwrap();
+    serde_json::to_string(&members).unwrap()
 }
 
 fn call(call: &ToolCall) -> String {
