@@ -28,7 +28,7 @@ pub enum End {
     Length,
     /// The provider's content filter.
     Filtered,
-    /// The model declines.
+    /// The model declines; in words that only Messages does not tell from others, where the end says it.
     Refuses,
     /// The client has to send the turn back before it goes on.
     Pauses,
@@ -158,7 +158,8 @@ impl Course {
 impl Round {
     /// Whether a client that reads deltas is shown any of it.
     fn is_shown(&self) -> bool {
-        !(self.reasoning.is_empty() && self.text.is_empty() && self.calls.is_empty())
+        let said = !(self.reasoning.is_empty() && self.text.is_empty());
+        said || self.own || !self.calls.is_empty()
     }
 }
 

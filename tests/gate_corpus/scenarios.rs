@@ -30,6 +30,11 @@ const THINKS: Round = Round {
 const ANNOUNCES: Round = says(ANNOUNCED);
 const ANSWERS: Round = says(ANSWERED);
 
+const REFUSES: Round = Round {
+    end: End::Refuses,
+    ..says("I do not read this file.")
+};
+
 const fn says(text: &'static str) -> Round {
     Round { text, ..NOTHING }
 }
@@ -43,6 +48,8 @@ const fn calls(calls: &'static [(&'static str, &'static str)]) -> Round {
 }
 
 const CHAT: &[Protocol] = &[Protocol::Chat];
+/// In which a provider has blocks of its own.
+const OWN: &[Protocol] = &[Protocol::Messages, Protocol::Responses];
 const ALL: &[Protocol] = &[Protocol::Chat, Protocol::Messages, Protocol::Responses];
 
 const PLAIN: Scenario = Scenario {
@@ -252,16 +259,40 @@ pub const SCENARIOS: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
-        name: "refused",
+        name: "filtered_under_a_demand",
+        demands: true,
         rounds: &[Round {
-            end: End::Refuses,
-            ..says("I do not read this file.")
+            end: End::Filtered,
+            ..ANSWERS
+        }],
+        protocols: &[Protocol::Chat, Protocol::Responses],
+        ..PLAIN
+    },
+    Scenario {
+        name: "refused",
+        rounds: &[REFUSES],
+        protocols: ALL,
+        ..PLAIN
+    },
+    Scenario {
+        name: "refused_under_a_demand",
+        demands: true,
+        rounds: &[REFUSES],
+        protocols: ALL,
+        ..PLAIN
+    },
+    Scenario {
+        name: "paused",
+        rounds: &[Round {
+            end: End::Pauses,
+            ..ANNOUNCES
         }],
         protocols: &[Protocol::Messages],
         ..PLAIN
     },
     Scenario {
-        name: "paused",
+        name: "paused_under_a_demand",
+        demands: true,
         rounds: &[Round {
             end: End::Pauses,
             ..ANNOUNCES
@@ -275,7 +306,45 @@ pub const SCENARIOS: &[Scenario] = &[
             own: true,
             ..ANSWERS
         }],
-        protocols: &[Protocol::Messages, Protocol::Responses],
+        protocols: OWN,
+        course: BARE,
+        ..PLAIN
+    },
+    // What it announces it did, and the provider says so.
+    Scenario {
+        name: "provider_tool_after_an_announcement",
+        rounds: &[Round {
+            own: true,
+            ..ANNOUNCES
+        }],
+        protocols: OWN,
+        course: BARE,
+        ..PLAIN
+    },
+    Scenario {
+        name: "provider_tool_meets_a_demand",
+        demands: true,
+        rounds: &[Round {
+            own: true,
+            ..THINKS
+        }],
+        protocols: OWN,
+        course: BARE,
+        ..PLAIN
+    },
+    // Whoever offers no tools has nothing to be called instead.
+    Scenario {
+        name: "call_without_tools",
+        offers: false,
+        rounds: &[CLEAN_CALL],
+        protocols: ALL,
+        ..PLAIN
+    },
+    Scenario {
+        name: "announcement_without_tools",
+        offers: false,
+        rounds: &[ANNOUNCES],
+        protocols: ALL,
         course: BARE,
         ..PLAIN
     },

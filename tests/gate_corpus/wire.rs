@@ -27,7 +27,10 @@ fn in_chat(round: &Round) -> Script {
         let reasoning = json!({ "reasoning_content": round.reasoning });
         script = script.data(chat::chunk(reasoning)).wait(secs(1));
     }
-    if !round.text.is_empty() {
+    if round.end == End::Refuses {
+        let refusal = json!({ "refusal": round.text });
+        script = script.data(chat::chunk(refusal)).wait(secs(1));
+    } else if !round.text.is_empty() {
         script = script.text(round.text).wait(secs(1));
     }
     for (index, (name, arguments)) in (0..).zip(round.calls) {
@@ -38,11 +41,11 @@ fn in_chat(round: &Round) -> Script {
     }
     let reason = match round.end {
         End::Breaks => return script.reset(),
-        End::Stop => "stop",
+        End::Stop | End::Refuses => "stop",
         End::ToolCalls => "tool_calls",
         End::Length => "length",
         End::Filtered => "content_filter",
-        End::Refuses | End::Pauses => panic!("{round:?} is not said so"),
+        End::Pauses => panic!("{round:?} is not said so"),
     };
     let script = script.data(finish(reason));
     script.data(usage(7, 3)).data(DONE).end()
@@ -101,7 +104,13 @@ fn in_responses(round: &Round) -> Script {
             .wait(secs(1));
         output.push(whole);
     }
-    if !round.text.is_empty() {
+    if round.end == End::Refuses {
+        let delta = json!({"type": "response.refusal.delta", "output_index": output.len(),
+            "content_index": 0, "delta": round.text});
+        script = script.data(events.event(delta)).wait(secs(1));
+        let content = json!([{"type": "refusal", "refusal": round.text}]);
+        output.push(json!({"type": "message", "content": content}));
+    } else if !round.text.is_empty() {
         let place = output.len() as u32;
         script = script.data(events.text(place, round.text)).wait(secs(1));
         let text = round.snapshot.unwrap_or(round.text);
@@ -134,12 +143,12 @@ fn in_responses(round: &Round) -> Script {
     }
     let why = match round.end {
         End::Breaks => return script.reset(),
-        End::Stop | End::ToolCalls => {
+        End::Stop | End::ToolCalls | End::Refuses => {
             return script.data(events.completed(json!(output))).end();
         }
         End::Length => "max_output_tokens",
         End::Filtered => "content_filter",
-        End::Refuses | End::Pauses => panic!("{round:?} is not said so"),
+        End::Pauses => panic!("{round:?} is not said so"),
     };
     let end = events.event(json!({
         "type": "response.incomplete",

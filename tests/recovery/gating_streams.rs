@@ -132,6 +132,8 @@ fn a_block_of_the_providers_own_is_not_nothing() {
     for (said, expected) in [
         (&[Own][..], "committed stop"),
         (&[Thought("Hm."), Own], "committed stop"),
+        // It was not only announced.
+        (&[Text(ANNOUNCED), Own], "committed stop"),
         (&[Own, Call("Bsh", "{}")], "tool_error retried"),
     ] {
         all_judge(Policy::LENIENT, said, Natural, (2, expected));
@@ -163,6 +165,26 @@ fn a_demanded_call_is_missed_in_every_protocol() {
         for (protocol, body) in in_each_protocol(&[said], Natural) {
             let found = judged(asked(Policy::LENIENT, Choice::Required), protocol, &body);
             assert_eq!(found, "required_tool retried", "{protocol:?}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn a_demanded_call_is_not_missed_where_the_provider_made_one_or_the_model_declines() {
+    let excused = [
+        (Own, Natural),
+        (Refusal("No."), Natural),
+        (Text("No."), Refused),
+    ];
+    for (said, end) in excused {
+        let spoken = in_each_protocol(&[said], end);
+        assert!(!spoken.is_empty());
+        for (protocol, body) in spoken {
+            let found = judged(asked(Policy::LENIENT, Choice::Required), protocol, &body);
+            assert!(
+                found.starts_with("committed"),
+                "{protocol:?}: {said:?} {found}"
+            );
         }
     }
 }
