@@ -30,6 +30,8 @@ mod engines;
 mod gating;
 #[path = "recovery/gating_again.rs"]
 mod gating_again;
+#[path = "recovery/gating_streams.rs"]
+mod gating_streams;
 #[path = "recovery/ledger.rs"]
 mod ledger;
 #[path = "recovery/message.rs"]

@@ -91,18 +91,21 @@ impl Generation {
         commons: &impl Access,
     ) -> Option<LeftOut> {
         let stays = self.holds_on_to(0).is_some();
+        let attempt = self.attempts;
         let Some(gate) = &mut self.params.gate else {
             return Some(LeftOut::default());
         };
         let blocks = self.transcript.blocks();
-        let snapshot = Snapshot::of(blocks.iter().filter_map(piece), finish.reason, &gate.tools);
+        // The text that it goes on with is another attempt's.
+        let own = blocks.iter().filter(|block| block.attempt == attempt);
+        let snapshot = Snapshot::of(own.filter_map(piece), finish.reason, &gate.tools);
         let (reason, by) = match gate.turn.judge(snapshot.clone()) {
             Judgement::Accept { suppress_text, .. } => {
                 return Some(gate.left_out(blocks, suppress_text, stays));
             }
-            Judgement::Deliver(reason) => return self.deliver(reason),
+            Judgement::Deliver(reason) => return self.deliver(reason, finish),
             Judgement::Retry(reason) | Judgement::Exhausted(reason) if stays => {
-                return self.deliver(reason);
+                return self.deliver(reason, finish);
             }
             Judgement::Retry(reason) => (reason, None),
             Judgement::Exhausted(reason) => (reason, Some(StoppedBy::Gate)),
@@ -177,7 +180,7 @@ impl Generation {
         commons: &impl Access,
     ) -> Option<LeftOut> {
         if rejected.delivered {
-            return self.deliver(rejected.reason);
+            return self.deliver(rejected.reason, rejected.finish);
         }
         self.observe_rejected(rejected.reason, Then::Failed);
         let blocks = self.transcript.blocks();
@@ -190,10 +193,15 @@ impl Generation {
         None
     }
 
-    /// It is committed as it is.
-    fn deliver(&mut self, reason: Reason) -> Option<LeftOut> {
-        self.observe_rejected(reason, Then::Delivered);
-        Some(LeftOut::default())
+    /// It is committed as it is, if it can be: its broken calls fail as without a gate.
+    fn deliver(&mut self, reason: Reason, finish: &Finish) -> Option<LeftOut> {
+        let left_out = LeftOut::default();
+        let then = match commit::close(self.transcript.blocks(), finish, &left_out) {
+            Ok(_) => Then::Delivered,
+            Err(_) => Then::Failed,
+        };
+        self.observe_rejected(reason, then);
+        Some(left_out)
     }
 
     fn observe_rejected(&mut self, reason: Reason, then: Then) {

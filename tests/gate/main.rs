@@ -12,7 +12,6 @@ mod reading;
 mod schema_oracle;
 mod schemas;
 mod schemas_not_looked_at;
-mod streams;
 mod truth;
 mod truth_rows;
 mod turns;

@@ -6,7 +6,8 @@ use crate::row::Row;
 
 const HEAD: &str = "\
 # What the turn gate makes of each scenario. Recorded: see docs/contributing/gate.md.
-# [scenario protocol policy delivery]; ids and times are scrubbed to their shape.
+# [scenario protocol policy delivery], all that show the same above what they show; ids and times are
+# scrubbed to their shape.
 ";
 
 fn path() -> PathBuf {
@@ -34,8 +35,29 @@ pub fn recorded(rows: &[Row]) -> Result<String, String> {
     if !hollow.is_empty() {
         return Err(format!("hollow rows:\n{}", hollow.join("\n")));
     }
-    let rows = rows.iter().map(|row| format!("\n{row}"));
-    Ok(format!("{HEAD}{}", rows.collect::<String>()))
+    let blocks = alike(rows)
+        .into_iter()
+        .map(|(names, body)| format!("\n{names}{body}"));
+    Ok(format!("{HEAD}{}", blocks.collect::<String>()))
+}
+
+/// The names of the rows of a scenario that show the same, and what that is: once it is read, the eye goes
+/// to what differs.
+fn alike(rows: &[Row]) -> Vec<(String, String)> {
+    let scenario = |row: &Row| row.name.split(' ').next().map(str::to_owned);
+    let mut blocks: Vec<(String, String)> = Vec::new();
+    let mut begun = 0;
+    for (index, row) in rows.iter().enumerate() {
+        if index == 0 || scenario(&rows[index - 1]) != scenario(row) {
+            begun = blocks.len();
+        }
+        let (name, body) = (format!("[{}]\n", row.name), row.body());
+        match blocks[begun..].iter_mut().find(|block| block.1 == body) {
+            Some(block) => block.0.push_str(&name),
+            None => blocks.push((name, body)),
+        }
+    }
+    blocks
 }
 
 /// What of `rows` is not as `file` says: each row's name and its first line that differs.
@@ -43,7 +65,7 @@ pub fn compare(file: &str, rows: &[Row]) -> Result<(), String> {
     let mut said = by_name(file);
     let mut differs = String::new();
     for row in rows {
-        let now = row.to_string();
+        let now = row.body();
         if let Some(hollow) = row.hollow() {
             let _ = writeln!(differs, "[{}] hollow: {hollow}", row.name);
         }
@@ -65,9 +87,18 @@ pub fn compare(file: &str, rows: &[Row]) -> Result<(), String> {
 }
 
 fn by_name(file: &str) -> BTreeMap<&str, &str> {
-    let rows = file.split("\n\n").map(|row| row.trim_start_matches('\n'));
-    let named = rows.filter_map(|row| Some((row.strip_prefix('[')?.split_once(']')?.0, row)));
-    named.collect()
+    let mut named = BTreeMap::new();
+    for block in file.split("\n\n") {
+        let mut body = block.trim_start_matches('\n');
+        let mut names = Vec::new();
+        while let Some((name, rest)) = body.strip_prefix('[').and_then(|row| row.split_once("]\n"))
+        {
+            names.push(name);
+            body = rest;
+        }
+        named.extend(names.into_iter().map(|name| (name, body)));
+    }
+    named
 }
 
 fn first_difference(then: &str, now: &str) -> Option<(String, String)> {

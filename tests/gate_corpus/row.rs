@@ -1,14 +1,21 @@
-//! What is recorded of one run, and when that says nothing.
+//! What is recorded of one run, and when that is not what its scenario declares.
 
-use std::fmt::{self, Display, Formatter};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter},
+};
+
+use redrive::gate::Then;
+
+use crate::scenario::{ACCEPTED, Course, Ending};
 
 /// One cell of the corpus.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Scenario, policy, protocol and delivery.
+    /// Scenario, protocol, policy and delivery.
     pub name: String,
-    /// What the scenario says it is rejected for, answer by answer.
-    pub declared: Vec<String>,
+    /// What the scenario says that becomes of it.
+    pub declared: Course,
     /// `None`: the models of today cannot have it.
     pub seen: Option<Seen>,
 }
@@ -16,8 +23,12 @@ pub struct Row {
 /// What was seen of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The code, and the class of a failure.
+    /// The code.
     pub status: String,
+    /// Of a failure: its class, and why the gate rejected, if it did.
+    pub class: String,
+    /// Of a failure: what ended recovery.
+    pub stopped_by: String,
     pub sends: usize,
     /// How many of them go on with a text where it was cut off.
     pub continuations: usize,
@@ -31,63 +42,127 @@ pub struct Seen {
     pub hints: Vec<String>,
     /// What the ledger says that answers were rejected for.
     pub reasons: Vec<String>,
-    /// The client acted on a part of it, so that this is all there can be.
-    pub acted_on: bool,
+    /// What the metrics say: reason, what became of it, how often.
+    pub rejected: Vec<String>,
+    /// What the client has must not become void, so that this is all there can be.
+    pub is_kept: bool,
 }
 
 impl Row {
-    /// Why this row is not worth keeping, if it is not: it declares what it does not show.
+    /// Why this row must not be kept, if so: it does not show what it declares, or shows more.
     pub fn hollow(&self) -> Option<String> {
-        let declared = self.declared.len();
+        let declared = &self.declared;
         let Some(seen) = &self.seen else {
-            return (declared > 0)
-                .then(|| format!("not applicable, and declares {declared} reasons"));
+            let declares = *declared != ACCEPTED;
+            return declares.then(|| "not applicable, and declares what becomes of it".to_owned());
         };
+        let retries = declared.retried.len();
         let hints = seen.hints.len();
-        if hints != declared {
+        if hints != retries {
             return Some(format!(
-                "declares {declared} reasons and shows {hints} hints"
+                "declares {retries} retries and shows {hints} hints"
             ));
         }
         if seen.hints.iter().any(|hint| hint.trim().is_empty()) {
             return Some("a hint says nothing".to_owned());
         }
-        if seen.reasons != self.declared {
+        if seen.reasons != declared.in_ledger() {
             return Some(format!("was rejected for {:?}", seen.reasons));
         }
-        let wanted = 1 + declared + seen.continuations;
+        if seen.rejected != counted(declared.rejections()) {
+            return Some(format!("counts as rejected {:?}", seen.rejected));
+        }
+        let wanted = 1 + retries + seen.continuations;
         if seen.sends != wanted {
             return Some(format!("{} sends instead of {wanted}", seen.sends));
         }
-        let is_read = |part: &&String| seen.acted_on || !part.starts_with("reasoning");
-        if seen.status == "Ok" && seen.message.iter().filter(is_read).count() == 0 {
+        seen.ends_otherwise_than(declared.end)
+    }
+
+    /// The row without its name.
+    pub fn body(&self) -> String {
+        match &self.seen {
+            None => "not applicable\n".to_owned(),
+            Some(seen) => seen.to_string(),
+        }
+    }
+}
+
+impl Seen {
+    /// What about the end is not as declared.
+    fn ends_otherwise_than(&self, declared: Ending) -> Option<String> {
+        let is_terminal = |frame: &&String| matches!(frame.as_str(), "committed" | "failed");
+        let terminals: Vec<_> = self.frames.iter().filter(is_terminal).collect();
+        let (terminal, class, by) = match declared {
+            Ending::Accepted | Ending::Delivered(_) => ("committed", String::new(), ""),
+            Ending::Failed(reason, class, by) => (
+                "failed",
+                told(class.as_str_name(), reason),
+                by.as_str_name(),
+            ),
+        };
+        if terminals != [terminal] || self.frames.last() != terminals.last().copied() {
+            return Some(format!("ends with {terminals:?} instead of {terminal}"));
+        }
+        if (self.status == "Ok") != class.is_empty() {
+            return Some(format!("the status of {terminal} is {}", self.status));
+        }
+        if (&self.class, &*self.stopped_by) != (&class, by) {
+            let (class, by) = (&self.class, &self.stopped_by);
+            return Some(format!("failed with {class:?} by {by:?}"));
+        }
+        let is_read = |part: &&String| self.is_kept || !part.starts_with("reasoning");
+        let is_empty = !self.message.iter().any(|part| is_read(&part));
+        if terminal == "committed" && is_empty {
             return Some("nothing was delivered".to_owned());
         }
         None
     }
 }
 
-impl Display for Row {
+/// A class, and why the gate rejected where it is that of the gate.
+pub fn told(class: &str, reason: &str) -> String {
+    match class {
+        "VERDICT_CLASS_GATE_REJECTED" => format!("{class} {reason}"),
+        class => class.to_owned(),
+    }
+}
+
+/// Rejections in the order of their reasons, each with how often it was.
+pub fn counted<'a>(rejections: impl IntoIterator<Item = (&'a str, Then)>) -> Vec<String> {
+    let mut counts = BTreeMap::new();
+    for (reason, then) in rejections {
+        let place = Then::ALL.iter().position(|one| *one == then);
+        *counts.entry((reason, place, then.as_str())).or_insert(0) += 1;
+    }
+    let lines = counts
+        .into_iter()
+        .map(|((reason, _, then), count)| format!("{reason} {then} {count}"));
+    lines.collect()
+}
+
+impl Display for Seen {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "[{}]", self.name)?;
-        let Some(seen) = &self.seen else {
-            return writeln!(f, "not applicable");
-        };
-        writeln!(f, "status:  {}", seen.status)?;
-        writeln!(f, "sends:   {}", seen.sends)?;
-        writeln!(f, "reasons: {}", listed(&seen.reasons))?;
+        writeln!(f, "status:  {}", self.status)?;
+        if !self.class.is_empty() {
+            writeln!(f, "class:   {}", self.class)?;
+            writeln!(f, "stopped_by: {}", self.stopped_by)?;
+        }
+        writeln!(f, "sends:   {}", self.sends)?;
+        writeln!(f, "reasons: {}", listed(&self.reasons))?;
+        writeln!(f, "rejected: {}", listed(&self.rejected))?;
         for (label, lines) in [
-            ("frame", &seen.frames),
-            ("hint", &seen.hints),
-            ("message", &seen.message),
-            ("withheld", &seen.withheld),
+            ("frame", &self.frames),
+            ("hint", &self.hints),
+            ("message", &self.message),
+            ("withheld", &self.withheld),
         ] {
             for line in lines {
                 writeln!(f, "{label}: {line}")?;
             }
         }
-        writeln!(f, "flags:   {}", listed(&seen.flags))?;
-        writeln!(f, "finish:  {}", seen.finish)
+        writeln!(f, "flags:   {}", listed(&self.flags))?;
+        writeln!(f, "finish:  {}", self.finish)
     }
 }
 

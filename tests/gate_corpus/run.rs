@@ -1,28 +1,24 @@
 //! One run of a scenario against the whole sidecar.
 
-use std::iter;
+use std::{collections::BTreeMap, iter};
 
-use redrive::proto::{
-    Committed, Conversation, Delivery as Shown, Mode, NativeBody, Part, PreviewReset,
-    Protocol as Native, Start, Tool, ToolCall, ToolChoice, VerdictClass, committed::Flag,
-    delta::Content, generate_response::Frame, part::Part as Kind, start::Input, tool_choice,
+use redrive::{
+    gate::Then,
+    proto::{
+        Committed, Mode, Part, PreviewReset, ToolCall, VerdictClass, committed::Flag,
+        delta::Content, generate_response::Frame, part::Part as Kind,
+    },
 };
-use serde_json::json;
+use serde_json::Value;
 
 use crate::{
-    row::{Row, Seen, scrubbed},
-    scenario::{CLEAN_CALL, Delivery, Policy, Protocol, Scenario},
+    ask::{ask, config},
+    row::{Row, Seen, counted, scrubbed, told},
+    scenario::{Delivery, Ending, Policy, Protocol, Scenario},
+    scenarios::CLEAN_CALL,
     support::*,
     wire::script,
 };
-
-const PROVIDERS: &str = "\
-providers:
-  chat: {base_url: 'http://a.test/v1', profile: hosted}
-  prefill: {base_url: 'http://p.test/v1', profile: hosted, dialect: deepseek, continue: prefill}
-  messages: {protocol: anthropic_messages, base_url: 'http://c.test/v1', profile: hosted}
-  responses: {protocol: openai_responses, base_url: 'http://r.test/v1', profile: hosted}
-";
 
 /// The whole corpus, in its order.
 pub async fn all(scenarios: &[Scenario]) -> Vec<Row> {
@@ -46,24 +42,29 @@ pub async fn all(scenarios: &[Scenario]) -> Vec<Row> {
 fn not_applicable(scenario: &Scenario) -> Row {
     Row {
         name: scenario.name.to_owned(),
-        declared: scenario.reasons(Policy::Agent, Delivery::Preview),
+        declared: scenario.course(Policy::Agent, Delivery::Preview),
         seen: None,
     }
 }
 
 async fn cell(scenario: &Scenario, protocol: Protocol, policy: Policy, delivery: Delivery) -> Row {
-    let bench = Bench::configured(&config(protocol, policy)).await;
+    let bench = Bench::configured(&config(scenario, protocol, policy)).await;
     let mut rounds = scenario.rounds.iter().chain(iter::repeat(&CLEAN_CALL));
     bench
         .provider
         .always(move || script(protocol, rounds.next().unwrap()));
-    let mut rpc = bench.generate(ask(scenario, delivery)).await;
+    let mut rpc = bench.generate(ask(scenario, protocol, delivery)).await;
     if delivery == Delivery::Effects {
         rpc.until(|frame| matches!(frame, Frame::Delta(_))).await;
         rpc.send(effects(rpc.sequence()));
     }
     let ended = rpc.end().await;
-    let seen = seen(&ended, &bench, delivery);
+    let declared = scenario.course(policy, delivery);
+    let is_kept = matches!(declared.end, Ending::Delivered(_));
+    let seen = Seen {
+        is_kept,
+        ..seen(&ended, &bench)
+    };
     bench.finish().await;
     let names = [
         scenario.name,
@@ -73,81 +74,23 @@ async fn cell(scenario: &Scenario, protocol: Protocol, policy: Policy, delivery:
     ];
     Row {
         name: names.join(" "),
-        declared: scenario.reasons(policy, delivery),
+        declared,
         seen: Some(seen),
     }
 }
 
-fn config(protocol: Protocol, policy: Policy) -> String {
-    let gate = match policy {
-        Policy::Agent => "preset: agent",
-        Policy::Lenient => "preset: lenient",
-        Policy::Strict => "preset: agent, accept_bare_final: false",
-    };
-    let provider = protocol.as_str();
-    format!(
-        "{PROVIDERS}\
-routes:
-  default:
-    targets: [{{provider: {provider}, model: m}}]
-    recovery: {{backoff: {{jitter: 0}}}}
-    gate: {{{gate}}}
-"
-    )
-}
-
-/// A question with the tool `read`, whose `path` is a text and required.
-fn ask(scenario: &Scenario, delivery: Delivery) -> Start {
-    const SCHEMA: &str =
-        r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
-    const QUESTION: &str = "What is in a.txt?";
-    let input = match delivery {
-        Delivery::Native => Input::Native(native(QUESTION, SCHEMA, scenario.demands)),
-        _ => Input::Conversation(Conversation {
-            tools: vec![Tool {
-                name: "read".into(),
-                parameters_json: SCHEMA.into(),
-                ..Tool::default()
-            }],
-            tool_choice: scenario.demands.then(|| ToolChoice {
-                mode: tool_choice::Mode::Required.into(),
-                ..ToolChoice::default()
-            }),
-            ..conversation(QUESTION)
-        }),
-    };
-    let shown = match delivery {
-        Delivery::CommittedOnly => Shown::CommittedOnly,
-        _ => Shown::Preview,
-    };
-    Start {
-        input: Some(input),
-        ..start_delivered(shown)
-    }
-}
-
-fn native(question: &str, schema: &str, demands: bool) -> NativeBody {
-    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
-    let tool = json!({"type": "function", "function": {"name": "read", "parameters": schema}});
-    let body = json!({
-        "messages": [{"role": "user", "content": question}],
-        "tools": [tool],
-        "tool_choice": if demands { "required" } else { "auto" },
-    });
-    NativeBody {
-        protocol: Native::OpenaiChat.into(),
-        json: body.to_string().into(),
-    }
-}
-
-fn seen(ended: &Ended, bench: &Bench, delivery: Delivery) -> Seen {
+fn seen(ended: &Ended, bench: &Bench) -> Seen {
     let committed = match ended.told().last() {
         Some(Frame::Committed(committed)) => committed.clone(),
         _ => Committed::default(),
     };
-    let status = match ended.code() {
-        tonic::Code::Ok => "Ok".to_owned(),
-        code => format!("{code:?}, {}", ended.class().as_str_name()),
+    let (class, stopped_by) = match ended.told().last() {
+        Some(Frame::Failed(failed)) => {
+            let verdict = failed.verdict.clone().unwrap_or_default();
+            let class = told(verdict.class().as_str_name(), &verdict.gate_reason);
+            (class, failed.stopped_by().as_str_name().to_owned())
+        }
+        _ => Default::default(),
     };
     let entries = ended.ledger().entries.iter();
     let reasons = entries
@@ -157,7 +100,9 @@ fn seen(ended: &Ended, bench: &Bench, delivery: Delivery) -> Seen {
     let modes = ended.modes();
     let continues = |mode: &&Mode| **mode == Mode::Continue;
     Seen {
-        status,
+        status: format!("{:?}", ended.code()),
+        class,
+        stopped_by,
         sends: bench.provider.sends(),
         continuations: modes.iter().filter(continues).count(),
         frames: frames(ended),
@@ -170,8 +115,28 @@ fn seen(ended: &Ended, bench: &Bench, delivery: Delivery) -> Seen {
         finish: committed.finish_reason().as_str_name().to_owned(),
         hints: hints(bench, &modes),
         reasons: reasons.collect(),
-        acted_on: delivery == Delivery::Effects,
+        rejected: rejected(bench),
+        is_kept: false,
     }
+}
+
+/// What the metrics count of rejections.
+fn rejected(bench: &Bench) -> Vec<String> {
+    let text = bench.telemetry.render_metrics().unwrap();
+    let series = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("redrive_gate_rejections_total"));
+    let mut rejections = Vec::new();
+    for line in series {
+        let parts: Vec<_> = line.split('"').collect();
+        let [_, reason, _, then, count] = parts[..] else {
+            panic!("{line}");
+        };
+        let count = count.trim_start_matches('}').trim().parse().unwrap();
+        let then = Then::ALL.into_iter().find(|one| one.as_str() == then);
+        rejections.extend(iter::repeat_n((reason, then.unwrap()), count));
+    }
+    counted(rejections)
 }
 
 /// What each retry of the gate adds to the first request.
@@ -217,7 +182,7 @@ fn frame(frame: &Frame) -> String {
         Frame::Committed(committed) if committed.r#final => "committed".to_owned(),
         Frame::Committed(committed) if committed.part > 0 => "part".to_owned(),
         Frame::Committed(_) => "final_so_far".to_owned(),
-        Frame::Failed(failed) => format!("failed {}", failed.stopped_by().as_str_name()),
+        Frame::Failed(_) => "failed".to_owned(),
     }
 }
 
@@ -243,6 +208,7 @@ fn content(content: &Content) -> String {
         Content::Refusal(text) => format!("refusal {text:?}"),
         Content::ToolCall(call) => format!("call {} {}", call.id, call.name),
         Content::ToolArguments(arguments) => format!("arguments {arguments}"),
+        Content::NativeBlock(json) => format!("native {}", by_name(json)),
         other => format!("{other:?}"),
     }
 }
@@ -252,8 +218,17 @@ fn part(part: &Part) -> String {
         Some(Kind::Text(text)) => format!("text {text:?}"),
         Some(Kind::Reasoning(reasoning)) => format!("reasoning {:?}", reasoning.text),
         Some(Kind::ToolCall(tool_call)) => format!("call {}", call(tool_call)),
+        Some(Kind::Refusal(text)) => format!("refusal {text:?}"),
+        Some(Kind::NativeJson(json)) => format!("native {}", by_name(json)),
         other => format!("{other:?}"),
     }
+}
+
+/// An object with its members by name: the scripts write them in the order that maps keep, which features
+/// of other crates change.
+fn by_name(json: &[u8]) -> String {
+    let members: BTreeMap<String, Value> = serde_json::from_slice(json).unwrap();
+    serde_json::to_string(&members).unwrap()
 }
 
 fn call(call: &ToolCall) -> String {

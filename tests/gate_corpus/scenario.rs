@@ -1,4 +1,9 @@
-//! What the model does in each scenario, and which reasons it is rejected for.
+//! What a scenario is: what the model answers, and what it declares to become of that.
+
+use redrive::{
+    gate::Then,
+    proto::{StoppedBy, VerdictClass},
+};
 
 /// One answer of the model, as any protocol can say it.
 #[derive(Clone, Copy, Debug)]
@@ -7,6 +12,9 @@ pub struct Round {
     pub text: &'static str,
     /// What the provider's final snapshot has in place of `text`; in Responses only.
     pub snapshot: Option<&'static str>,
+    /// A block of the provider's own comes after the text: a tool that it runs itself with what that gave in
+    /// Messages, a call that is no function's in Responses.
+    pub own: bool,
     /// Names and arguments.
     pub calls: &'static [(&'static str, &'static str)],
     pub end: End,
@@ -18,11 +26,17 @@ pub enum End {
     Stop,
     ToolCalls,
     Length,
+    /// The provider's content filter.
+    Filtered,
+    /// The model declines; in words that only Messages does not tell from others, where the end says it.
+    Refuses,
+    /// The client has to send the turn back before it goes on.
+    Pauses,
     /// The connection breaks before it does.
     Breaks,
 }
 
-/// How strict the gate is: names of routes.
+/// How strict the gate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Agent,
@@ -35,10 +49,12 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     Preview,
+    /// Preview to a client that cannot take anything back.
+    NoReset,
     CommittedOnly,
     /// Preview, and the client acts on the first delta.
     Effects,
-    /// Preview of a body in the provider's own format, of which the gate knows no tools.
+    /// Preview of a body in the provider's own format, of which the gate knows as much as of a conversation.
     Native,
 }
 
@@ -55,239 +71,97 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     pub name: &'static str,
+    /// The request offers the tool `read`.
+    pub offers: bool,
     /// The request demands a call.
     pub demands: bool,
+    /// How many attempts a generation has, where that is fewer than the gate judges.
+    pub allowance: Option<u32>,
     /// None: models without calls in text, without a wrapper and without a platform that takes calls do not
     /// have it.
     pub rounds: &'static [Round],
     pub protocols: &'static [Protocol],
-    /// Why it is rejected, answer by answer: agent, lenient, strict.
-    pub reasons: [&'static [&'static str]; 3],
-    /// The same for a native body, where one is played, too.
-    pub native: Option<[&'static [&'static str]; 3]>,
+    /// What becomes of it: agent, lenient, strict.
+    pub course: [Course; 3],
+    /// The same where what the client has must not become void, if that is not the first answer as it is.
+    pub kept: Option<[Course; 3]>,
+    /// Whether it is also asked in the provider's own format.
+    pub native: bool,
     /// Whether the end differs for a client that acts on the first delta.
     pub effects: bool,
 }
 
-pub const CALL: (&str, &str) = ("read", r#"{"path":"a.txt"}"#);
-const UNKNOWN: (&str, &str) = ("raed", r#"{"path":"a.txt"}"#);
-const OF_ANOTHER_TYPE: (&str, &str) = ("read", r#"{"path":["a.txt"]}"#);
-const ANNOUNCED: &str = "Let me read a.txt.";
-
-const NOTHING: Round = Round {
-    reasoning: "",
-    text: "",
-    snapshot: None,
-    calls: &[],
-    end: End::Stop,
-};
-
-pub const CLEAN_CALL: Round = Round {
-    calls: &[CALL],
-    end: End::ToolCalls,
-    ..NOTHING
-};
-
-const THINKS: Round = Round {
-    reasoning: "The file is a.txt.",
-    ..NOTHING
-};
-
-const ANNOUNCES: Round = Round {
-    text: ANNOUNCED,
-    ..NOTHING
-};
-
-const NONE: [&[&str]; 3] = [&[]; 3];
-
-const CHAT: &[Protocol] = &[Protocol::Chat];
-const ALL: &[Protocol] = &[Protocol::Chat, Protocol::Messages, Protocol::Responses];
-
-const PLAIN: Scenario = Scenario {
-    name: "",
-    demands: false,
-    rounds: &[],
-    protocols: CHAT,
-    reasons: NONE,
-    native: None,
-    effects: false,
-};
-
-const fn not_applicable(name: &'static str) -> Scenario {
-    Scenario { name, ..PLAIN }
+/// What the gate makes of the answers to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// Why answers are rejected and asked for again, one after the other.
+    pub retried: &'static [&'static str],
+    /// What becomes of the answer after these.
+    pub end: Ending,
 }
 
-pub const SCENARIOS: &[Scenario] = &[
-    Scenario {
-        name: "accept_tool_call",
-        rounds: &[CLEAN_CALL],
-        protocols: ALL,
-        ..PLAIN
-    },
-    not_applicable("accept_final_answer"),
-    Scenario {
-        name: "required_tool",
-        demands: true,
-        rounds: &[THINKS],
-        reasons: [&["required_tool"]; 3],
-        native: Some([&["required_tool"]; 3]),
-        effects: true,
-        ..PLAIN
-    },
-    Scenario {
-        name: "tool_error",
-        rounds: &[Round {
-            calls: &[UNKNOWN],
-            end: End::ToolCalls,
-            ..NOTHING
-        }],
-        protocols: ALL,
-        reasons: [&["tool_error"]; 3],
-        effects: true,
-        ..PLAIN
-    },
-    Scenario {
-        name: "schema_mismatch",
-        rounds: &[Round {
-            calls: &[OF_ANOTHER_TYPE],
-            end: End::ToolCalls,
-            ..NOTHING
-        }],
-        protocols: ALL,
-        reasons: [&["tool_error"]; 3],
-        native: Some([&["tool_error"]; 3]),
-        effects: true,
-        ..PLAIN
-    },
-    Scenario {
-        name: "prose_with_tools",
-        rounds: &[Round {
-            text: "It is in a.txt.",
-            calls: &[CALL],
-            end: End::ToolCalls,
-            ..NOTHING
-        }],
-        ..PLAIN
-    },
-    not_applicable("intercepted"),
-    not_applicable("malformed_protocol"),
-    not_applicable("thought_tool_call"),
-    Scenario {
-        name: "missing_tool",
-        rounds: &[ANNOUNCES],
-        protocols: ALL,
-        reasons: [&["missing_tool"]; 3],
-        effects: true,
-        ..PLAIN
-    },
-    Scenario {
-        name: "empty",
-        rounds: &[THINKS],
-        protocols: ALL,
-        reasons: [&["empty"]; 3],
-        effects: true,
-        ..PLAIN
-    },
-    Scenario {
-        name: "bare",
-        rounds: &[Round {
-            text: "It holds text.",
-            ..NOTHING
-        }],
-        protocols: ALL,
-        reasons: [&[], &[], &["bare"]],
-        effects: true,
-        ..PLAIN
-    },
-    not_applicable("invalid_control"),
-    Scenario {
-        name: "good_call_with_broken_sibling",
-        rounds: &[Round {
-            calls: &[CALL, UNKNOWN],
-            end: End::ToolCalls,
-            ..NOTHING
-        }],
-        ..PLAIN
-    },
-    Scenario {
-        name: "tool_error_with_required",
-        demands: true,
-        rounds: &[Round {
-            calls: &[UNKNOWN],
-            end: End::ToolCalls,
-            ..NOTHING
-        }],
-        reasons: [&["tool_error"], &["required_tool"], &["tool_error"]],
-        ..PLAIN
-    },
-    Scenario {
-        name: "delivered_round_then_empty",
-        rounds: &[ANNOUNCES, THINKS],
-        reasons: [&["missing_tool", "empty"]; 3],
-        effects: true,
-        ..PLAIN
-    },
-    not_applicable("text_channel_cut_with_calls"),
-    Scenario {
-        name: "cut_at_length",
-        rounds: &[Round {
-            text: "Let me read a.txt, and then",
-            end: End::Length,
-            ..NOTHING
-        }],
-        protocols: ALL,
-        ..PLAIN
-    },
-    Scenario {
-        name: "call_cut_at_length",
-        rounds: &[Round {
-            text: "It is in a.txt.",
-            calls: &[("read", r#"{"path":"a."#)],
-            end: End::Length,
-            ..NOTHING
-        }],
-        ..PLAIN
-    },
-    Scenario {
-        name: "answer_continued",
-        rounds: &[
-            Round {
-                text: "It holds text: I have seen it. ",
-                end: End::Breaks,
-                ..NOTHING
-            },
-            Round {
-                text: "Let me read one more line of it to you, which says that there is nothing \
-                    to add to what the first one says.",
-                ..NOTHING
-            },
-        ],
-        protocols: &[Protocol::Prefill],
-        ..PLAIN
-    },
-    Scenario {
-        name: "snapshot_answers",
-        rounds: &[Round {
-            text: ANNOUNCED,
-            snapshot: Some("It holds text."),
-            ..NOTHING
-        }],
-        protocols: &[Protocol::Responses],
-        reasons: [&[], &[], &["bare"]],
-        ..PLAIN
-    },
-    Scenario {
-        name: "snapshot_announces",
-        rounds: &[Round {
-            text: "It holds text.",
-            snapshot: Some(ANNOUNCED),
-            ..NOTHING
-        }],
-        protocols: &[Protocol::Responses],
-        reasons: [&["missing_tool"]; 3],
-        ..PLAIN
-    },
-];
+/// What becomes of the last answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It is accepted.
+    Accepted,
+    /// It is rejected for this, and committed as it is.
+    Delivered(&'static str),
+    /// It is rejected for this, and the generation fails.
+    Failed(&'static str, VerdictClass, StoppedBy),
+}
+
+/// Accepted at once.
+pub const ACCEPTED: Course = retried(&[]);
+
+/// These are rejected, and the next one is accepted.
+pub const fn retried(retried: &'static [&'static str]) -> Course {
+    Course {
+        retried,
+        end: Ending::Accepted,
+    }
+}
+
+impl Course {
+    /// What it is rejected for first, if it is.
+    fn first(&self) -> Option<&'static str> {
+        let end = match self.end {
+            Ending::Accepted => None,
+            Ending::Delivered(reason) | Ending::Failed(reason, ..) => Some(reason),
+        };
+        self.retried.first().copied().or(end)
+    }
+
+    /// Why the ledger says that answers were rejected. It does not of one that was delivered, nor of one
+    /// that fails as it would without the gate.
+    pub fn in_ledger(&self) -> Vec<String> {
+        let last = match self.end {
+            Ending::Failed(reason, VerdictClass::GateRejected, _) => Some(reason),
+            _ => None,
+        };
+        let all = self.retried.iter().copied().chain(last);
+        all.map(str::to_owned).collect()
+    }
+
+    /// Every rejection, with what became of it.
+    pub fn rejections(&self) -> Vec<(&'static str, Then)> {
+        let retried = self.retried.iter().map(|reason| (*reason, Then::Retried));
+        let last = match self.end {
+            Ending::Accepted => None,
+            Ending::Delivered(reason) => Some((reason, Then::Delivered)),
+            Ending::Failed(reason, ..) => Some((reason, Then::Failed)),
+        };
+        retried.chain(last).collect()
+    }
+}
+
+impl Round {
+    /// Whether a client that reads deltas is shown any of it.
+    fn is_shown(&self) -> bool {
+        let said = !(self.reasoning.is_empty() && self.text.is_empty());
+        said || self.own || !self.calls.is_empty()
+    }
+}
 
 impl Policy {
     pub const ALL: [Self; 3] = [Self::Agent, Self::Lenient, Self::Strict];
@@ -305,6 +179,7 @@ impl Delivery {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Preview => "preview",
+            Self::NoReset => "no_reset",
             Self::CommittedOnly => "committed_only",
             Self::Effects => "effects",
             Self::Native => "native",
@@ -326,23 +201,34 @@ impl Protocol {
 impl Scenario {
     /// What it is run with.
     pub fn deliveries(&self, protocol: Protocol) -> Vec<Delivery> {
-        let mut deliveries = vec![Delivery::Preview, Delivery::CommittedOnly];
-        if protocol == Protocol::Chat {
-            deliveries.extend(self.effects.then_some(Delivery::Effects));
-            deliveries.extend(self.native.map(|_| Delivery::Native));
-        }
+        let mut deliveries = vec![
+            Delivery::Preview,
+            Delivery::NoReset,
+            Delivery::CommittedOnly,
+        ];
+        let acts = self.effects && protocol == Protocol::Chat;
+        deliveries.extend(acts.then_some(Delivery::Effects));
+        deliveries.extend(self.native.then_some(Delivery::Native));
         deliveries
     }
 
-    /// Why the gate rejects its answers.
-    pub fn reasons(&self, policy: Policy, delivery: Delivery) -> Vec<String> {
-        let column = policy as usize;
-        let reasons = match delivery {
-            // What was acted on stays as it is.
-            Delivery::Effects => &[],
-            Delivery::Native => self.native.unwrap_or(self.reasons)[column],
-            Delivery::Preview | Delivery::CommittedOnly => self.reasons[column],
+    /// What becomes of it.
+    pub fn course(&self, policy: Policy, delivery: Delivery) -> Course {
+        let course = self.course[policy as usize];
+        let is_kept = match delivery {
+            Delivery::Effects | Delivery::NoReset => {
+                self.rounds.first().is_some_and(Round::is_shown)
+            }
+            Delivery::Preview | Delivery::CommittedOnly | Delivery::Native => false,
         };
-        reasons.iter().map(|reason| (*reason).to_owned()).collect()
+        let delivered = |reason| Course {
+            retried: &[],
+            end: Ending::Delivered(reason),
+        };
+        match (is_kept, self.kept, course.first()) {
+            (true, Some(kept), _) => kept[policy as usize],
+            (true, None, Some(reason)) => delivered(reason),
+            (true, None, None) | (false, ..) => course,
+        }
     }
 }

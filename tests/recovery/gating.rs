@@ -264,6 +264,7 @@ fn after_effects_broken_calls_fail_as_without_a_gate() {
         script.last(),
         "failed malformed_output by not_retryable unsafe"
     );
+    assert_eq!(script.rejections, ["tool_error failed"]);
 }
 
 #[test]
@@ -348,6 +349,33 @@ fn a_continued_retry_has_the_hint_too_and_its_prefix_is_final() {
     script.answer("is 42.");
     let expected = "committed stop \"The answer is 42.\" FLAG_USAGE_ESTIMATED";
     assert_eq!(script.last(), expected);
+}
+
+#[test]
+fn a_continuation_is_judged_by_its_own_text() {
+    for (begun, rest, rejections) in [
+        ("Let me ", "read it out to you: it is empty.", vec![]),
+        (
+            "It is empty. ",
+            "Let me read it once more.",
+            vec!["missing_tool delivered"],
+        ),
+    ] {
+        let mut script = Script::start(gated(|params, _| {
+            change_targets(params, |target| target.continues = true);
+        }));
+        script.open();
+        script.text(begun);
+        script.fail(reset());
+        script.next_send();
+        script.answer(rest);
+        let expected = format!(
+            "committed stop {:?} FLAG_USAGE_ESTIMATED",
+            format!("{begun}{rest}")
+        );
+        assert_eq!(script.last(), expected);
+        assert_eq!(script.rejections, rejections);
+    }
 }
 
 #[test]

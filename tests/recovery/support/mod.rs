@@ -3,6 +3,7 @@
 pub mod fixtures;
 pub mod script;
 pub mod show;
+pub mod spoken;
 
 pub use fixtures::*;
 pub use script::Script;

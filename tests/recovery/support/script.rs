@@ -8,7 +8,10 @@ use redrive::{
         waiting::Reason,
     },
     protocol::{self, Delta},
-    recovery::{Command, Event, FollowUp, Generation, Next, Params, Takes, Time, Upstream, Wait},
+    recovery::{
+        Command, Event, FollowUp, Generation, Next, Observation, Params, Takes, Time, Upstream,
+        Wait,
+    },
     verdict::{Denied, Failure},
 };
 
@@ -38,6 +41,8 @@ pub struct Script {
     pub sends: Vec<Send>,
     /// Every command that is not an observation.
     pub commands: Vec<Command>,
+    /// What the gate rejected, and what became of it.
+    pub rejections: Vec<String>,
     pub frames: Vec<GenerateResponse>,
     /// Whether the client takes frames as soon as they are there.
     pub reads: bool,
@@ -70,6 +75,7 @@ impl Script {
             generation,
             sends: Vec::new(),
             commands: Vec::new(),
+            rejections: Vec::new(),
             frames: Vec::new(),
             reads: true,
             asked: (Vec::new(), Takes::Whole),
@@ -84,6 +90,11 @@ impl Script {
         let mut reserved = false;
         while let Some(command) = self.generation.poll_command() {
             match &command {
+                Command::Observe(Observation::GateRejected { reason, then }) => {
+                    let line = format!("{} {}", reason.as_str(), then.as_str());
+                    self.rejections.push(line);
+                    continue;
+                }
                 Command::Observe(_) => continue,
                 Command::Reserve {
                     credentials, takes, ..
