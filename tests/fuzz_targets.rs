@@ -12,6 +12,8 @@ mod config;
 #[allow(dead_code, reason = "shared with tests/recovery.rs")]
 #[path = "recovery/support/fixtures.rs"]
 mod fixtures;
+#[path = "../fuzz/targets/gate.rs"]
+mod gate;
 mod model;
 #[path = "../fuzz/targets/sse.rs"]
 mod sse;
@@ -132,4 +134,9 @@ fn configurations_are_sound_or_refused() {
 #[test]
 fn verdicts_are_sound_and_invent_no_wait() {
     run("verdict", verdict::run);
+}
+
+#[test]
+fn arguments_are_checked_against_any_schema() {
+    run("gate", gate::run);
 }

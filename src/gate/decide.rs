@@ -68,8 +68,10 @@ fn errors_and_demands(s: &Snapshot<'_>, policy: &Policy) -> Option<Decision> {
     if policy.tool_errors_before_required && veto {
         return Some(retry(Reason::ToolError));
     }
-    // 5.
-    if s.has_tools && s.requires_tool_call && s.tool_calls.is_empty() {
+    // 5. A refusal, a filter or a pause is no violation, and costs one send. A truncated answer may only
+    // have been too long to come to its call.
+    let is_excused = is_terminal(s.finish_reason) && s.finish_reason != FinishReason::Length;
+    if s.has_tools && s.requires_tool_call && s.tool_calls.is_empty() && !is_excused {
         return Some(retry(Reason::RequiredTool));
     }
     // 6.

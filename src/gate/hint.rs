@@ -11,6 +11,10 @@ use super::{Choice, Fault, Reason, Snapshot, Tools};
 const MAX_UNKNOWN: usize = 8;
 const MAX_UNKNOWN_CHARS: usize = 64;
 
+/// Members that are named of each tool whose arguments do not fit, and characters of each.
+const MAX_MEMBERS: usize = 3;
+const MAX_MEMBER_CHARS: usize = 64;
+
 /// Bytes of names of tools that are listed. Many times what requests hold.
 const MAX_LISTED_BYTES: usize = 8 << 10;
 
@@ -117,14 +121,40 @@ fn add_names(text: &mut String, snapshot: &Snapshot<'_>, tools: &Tools) {
         matches!(fault, Fault::InvalidArguments | Fault::SchemaMismatch)
     });
     if !wrong.is_empty() {
-        let wrong = wrong.iter().take(MAX_UNKNOWN).map(|name| clipped(name));
-        let wrong = wrong.collect::<Vec<_>>().join(", ");
+        let listed = wrong.iter().take(MAX_UNKNOWN).map(|name| clipped(name));
+        let listed = listed.collect::<Vec<_>>().join(", ");
         let _ = write!(
             text,
-            "\nThe arguments for {wrong} were not one complete JSON object that fits the tool's schema. \
+            "\nThe arguments for {listed} were not one complete JSON object that fits the tool's schema. \
              Write the call again with one that does."
         );
     }
+    for name in wrong.into_iter().take(MAX_UNKNOWN) {
+        add_members(text, name, snapshot);
+    }
+}
+
+/// Which members of the arguments for a tool the schema does not permit, and by which keyword. What they hold is
+/// not repeated.
+fn add_members(text: &mut String, name: &str, snapshot: &Snapshot<'_>) {
+    let errors = snapshot.tool_errors.iter();
+    let errors = errors.filter(|error| error.fault == Fault::SchemaMismatch && error.name == name);
+    let mut members: Vec<&str> = Vec::new();
+    for member in errors.flat_map(|error| &error.members) {
+        if members.len() < MAX_MEMBERS && !members.contains(&member.as_str()) {
+            members.push(member);
+        }
+    }
+    if members.is_empty() {
+        return;
+    }
+    let members = members.into_iter().map(|member| {
+        let member: String = member.chars().take(MAX_MEMBER_CHARS).collect();
+        member
+    });
+    let members = members.collect::<Vec<_>>().join(", ");
+    let name = clipped(name);
+    let _ = write!(text, "\nWrong by the schema of {name}: {members}.");
 }
 
 /// The names of the broken calls with such a fault, each once, in order.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fault, Schema, Snapshot, ToolError, Tools};
+use super::{Choice, Fault, Misfit, Schema, Snapshot, ToolError, Tools};
 use crate::proto::FinishReason;
 
 /// Stands in a text for what is no text, as Unicode has it: a picture is not nothing.
@@ -12,8 +12,10 @@ const OBJECT: &str = "\u{fffc}";
 /// A block of an attempt's output. What a client does not see of it (reasoning, signatures) is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Text, or a refusal in the model's words.
+    /// Text.
     Text(&'a str),
+    /// A refusal in the model's words.
+    Refusal(&'a str),
     /// A call of one of the client's tools, its arguments as streamed.
     Call {
         /// The tool's name; empty if none came.
@@ -21,7 +23,7 @@ pub enum Piece<'a> {
         /// JSON text, or what there is of it.
         arguments: &'a str,
     },
-    /// A block of the provider's own: media, a server tool's call or result.
+    /// A block of the provider's own: media, a call that is not one of a function, a server tool's result.
     Native,
 }
 
@@ -29,8 +31,9 @@ impl<'a> Snapshot<'a> {
     /// What `pieces`, all that a completed attempt gave and in order, show. Text calls, wrappers and what
     /// a platform took are not looked for.
     ///
-    /// A call can be handed out if it is of a tool that is offered, and its arguments are one JSON object
-    /// or empty, and what the tool's schema asks for. Empty ones at the very end of a truncated answer are no proof that there were none.
+    /// A call can be handed out if it is of a tool that is offered (or if none is), and its arguments are one
+    /// JSON object or empty, and what the tool's schema asks for. Empty ones at the very end of a truncated
+    /// answer are no proof that there were none.
     pub fn of(
         pieces: impl IntoIterator<Item = Piece<'a>>,
         finish_reason: FinishReason,
@@ -46,23 +49,33 @@ impl<'a> Snapshot<'a> {
         while let Some(piece) = pieces.next() {
             match piece {
                 Piece::Text(text) => append(&mut snapshot.visible_text, text),
-                Piece::Native => append(&mut snapshot.visible_text, OBJECT),
+                Piece::Refusal(text) => {
+                    append(&mut snapshot.visible_text, text);
+                    // Some providers end a refusal as any other answer.
+                    if finish_reason == FinishReason::Stop {
+                        snapshot.finish_reason = FinishReason::Refusal;
+                    }
+                }
+                Piece::Native => {
+                    // What was announced before it is done, and so is what was demanded.
+                    snapshot.visible_text = Cow::Borrowed(OBJECT);
+                    snapshot.requires_tool_call &= tools.choice != Choice::Required;
+                }
                 Piece::Call { name, arguments } => {
                     let is_cut = finish_reason == FinishReason::Length && pieces.peek().is_none();
-                    snapshot.add_call(name, tools.fault(name, arguments, is_cut));
+                    snapshot.add_call(name, tools.error(name, arguments, is_cut));
                 }
             }
         }
         snapshot
     }
 
-    fn add_call(&mut self, name: &str, fault: Option<Fault>) {
-        let name = name.to_owned();
-        match fault {
-            Some(fault) => self.tool_errors.push(ToolError { name, fault }),
+    fn add_call(&mut self, name: &str, error: Option<ToolError>) {
+        match error {
+            Some(error) => self.tool_errors.push(error),
             None => {
-                self.tool_calls.push(name.clone());
-                self.native_tool_calls.push(name);
+                self.tool_calls.push(name.to_owned());
+                self.native_tool_calls.push(name.to_owned());
             }
         }
     }
@@ -71,22 +84,31 @@ impl<'a> Snapshot<'a> {
 impl Tools {
     /// What is wrong with a call, if anything is. With `is_cut` the answer may have ended before its
     /// arguments began.
-    pub fn fault(&self, name: &str, arguments: &str, is_cut: bool) -> Option<Fault> {
+    pub fn error(&self, name: &str, arguments: &str, is_cut: bool) -> Option<ToolError> {
+        let error = |fault, members| {
+            let name = name.to_owned();
+            Some(ToolError {
+                name,
+                fault,
+                members,
+            })
+        };
         if name.is_empty() {
-            return Some(Fault::Unnamed);
+            return error(Fault::Unnamed, Vec::new());
         }
         if !self.has(name) {
-            return Some(Fault::UnknownTool);
+            return error(Fault::UnknownTool, Vec::new());
         }
         if arguments.is_empty() && is_cut {
-            return Some(Fault::InvalidArguments);
+            return error(Fault::InvalidArguments, Vec::new());
         }
-        if Schema::default().validate(arguments).is_err() {
-            return Some(Fault::InvalidArguments);
+        let anything = Schema::default();
+        let schema = self.schemas.get(name).unwrap_or(&anything);
+        match schema.validate(arguments) {
+            Ok(()) => None,
+            Err(Misfit::NoObject) => error(Fault::InvalidArguments, Vec::new()),
+            Err(Misfit::Faults(members)) => error(Fault::SchemaMismatch, members),
         }
-        let schema = self.schemas.get(name);
-        let fits = schema.is_none_or(|schema| schema.validate(arguments).is_ok());
-        (!fits).then_some(Fault::SchemaMismatch)
     }
 }
 

@@ -14,7 +14,8 @@ pub struct Snapshot<'a> {
     /// Why the provider stopped. The contract's word and not the provider's own, which each protocol
     /// spells in another way.
     pub finish_reason: FinishReason,
-    /// The text that a client sees of this attempt; a refusal counts, reasoning does not.
+    /// The text that a client sees of this attempt, from the last block of the provider's own on; a refusal
+    /// counts, reasoning does not.
     pub visible_text: Cow<'a, str>,
     /// What the completion wrapper says. `None` where the model has no such wrapper.
     pub control_kind: Option<ControlKind>,
@@ -68,6 +69,9 @@ pub struct ToolError {
     pub name: String,
     /// What is wrong with it.
     pub fault: Fault,
+    /// With [`Fault::SchemaMismatch`]: which members the schema does not permit, and why, as far as it is known; see
+    /// [`Misfit::Faults`](super::Misfit::Faults).
+    pub members: Vec<String>,
 }
 
 /// What is wrong with a tool call.

@@ -38,7 +38,10 @@ impl Tools {
     /// and then it is not known.
     pub fn of(conversation: &Conversation) -> Self {
         let options = Options::of(&conversation.provider_options_json);
-        let offered = (!options.has("tools")).then_some(&conversation.tools);
+        // Beside `tools`: Chat's older form of it, and a template of Responses, which may have tools.
+        let elsewhere = ["tools", "functions", "prompt"];
+        let is_known = !elsewhere.iter().any(|name| options.has(name));
+        let offered = is_known.then_some(&conversation.tools);
         let schemas = offered.into_iter().flatten().map(|tool| {
             let schema = Schema::read(&tool.parameters_json);
             (tool.name.clone(), schema)
@@ -69,9 +72,11 @@ impl Tools {
         matches!(self.choice, Choice::Required | Choice::Named(_))
     }
 
-    /// Whether `name` may be that of a tool.
+    /// Whether a call of `name` may be handed out. Where nothing is offered there is nothing to call instead,
+    /// and whoever asked gets what came.
     pub(super) fn has(&self, name: &str) -> bool {
-        let known = |names: &Vec<String>| names.iter().any(|known| known == name);
+        let known =
+            |names: &Vec<String>| names.is_empty() || names.iter().any(|known| known == name);
         self.names.as_ref().is_none_or(known)
     }
 }

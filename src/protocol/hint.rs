@@ -1,8 +1,8 @@
 //! A hint for the model in a copy of the request that was sent: at the end of what was said last, so that
 //! what a provider has cached of the request still serves. Every other byte stays.
 //!
-//! Only what stands on the user's side is added to: a hint must not look like something that the model
-//! said itself.
+//! What the model said itself is never added to: a hint must not look like a part of it. The result of a
+//! tool may be, where a protocol has it in a message of its own: some refuse a user's message behind it.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;

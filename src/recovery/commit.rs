@@ -266,12 +266,10 @@ fn is_whole(name: &str, arguments: &str) -> bool {
 }
 
 fn malformed(name: &str) -> Failure {
-    let what = if name.is_empty() {
-        "a tool call without a name"
-    } else {
-        name
+    let message = match name {
+        "" => "a tool call has no name".to_owned(),
+        name => format!("the arguments of tool call {name} are not one valid JSON value"),
     };
-    let message = format!("the arguments of tool call {what} are not one valid JSON value");
     Failure::new(
         Class::MalformedOutput,
         Origin::Provider,

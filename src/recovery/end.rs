@@ -193,6 +193,8 @@ impl Generation {
         // The scope may be gone, or another one of its name, when somebody attaches later.
         self.allowance.left = self.attempts_left(commons);
         self.state = State::Ended(outcome);
+        // The compiled schemas of tools are large, and what has ended is kept for long.
+        self.params.gate = None;
         self.detached_until = None;
         if let Some(key) = &self.params.scope {
             commons.with(|commons| commons.scopes.leave(now, key));

@@ -59,8 +59,8 @@ impl Gate {
     fn broken(&self, blocks: &[Block]) -> Vec<usize> {
         let broken = |(index, block): (usize, &Block)| match &block.kind {
             Kind::ToolCall { name, .. } => {
-                let fault = self.tools.fault(name, &block.text, false);
-                fault.map(|_| index)
+                let error = self.tools.error(name, &block.text, false);
+                error.map(|_| index)
             }
             _ => None,
         };
@@ -205,7 +205,7 @@ impl Generation {
             // A stall before and one after it are not in a row.
             self.same_place.failed(failure.class, place);
         }
-        self.itinerary.answered();
+        self.itinerary.rejected();
         self.commands.push_back(Command::Finish);
     }
 
@@ -226,7 +226,8 @@ impl Generation {
 /// What the gate sees of a block; nothing of what a client is not to read.
 fn piece(block: &Block) -> Option<Piece<'_>> {
     match &block.kind {
-        Kind::Text | Kind::Refusal => Some(Piece::Text(&block.text)),
+        Kind::Text => Some(Piece::Text(&block.text)),
+        Kind::Refusal => Some(Piece::Refusal(&block.text)),
         Kind::ToolCall { name, .. } => Some(Piece::Call {
             name,
             arguments: &block.text,
@@ -314,7 +315,16 @@ mod tests {
             floor: 1,
             per: Duration::from_secs(10),
         }));
-        let mut generation = Generation::new(now, params(), &commons).unwrap();
+        let policy = gate::Policy::LENIENT;
+        let gated = Params {
+            gate: Some(Box::new(Gate::new(
+                policy,
+                Attempts::default(),
+                Tools::default(),
+            ))),
+            ..params()
+        };
+        let mut generation = Generation::new(now, gated, &commons).unwrap();
         generation.handle(now, Event::Start, &commons);
         generation.handle(now, Event::Reserved { credential: 0 }, &commons);
         let call = Delta::ToolCallStart {
@@ -354,6 +364,7 @@ mod tests {
             panic!("{message:?}");
         };
         assert!(matches!(part.part, Some(part::Part::ToolCall(_))));
+        assert!(generation.params.gate.is_none(), "kept although it ended");
         // Who attaches is not given it either.
         let delivery = Delivery::Preview;
         let attach = Event::Attach {

@@ -104,7 +104,7 @@ pub struct Hold {
 /// What a generation has done at one target.
 #[derive(Clone, Debug, Default)]
 pub struct Tried {
-    /// Failures here, which set the next backoff.
+    /// Attempts here that gave nothing to commit, which set the next backoff.
     pub failures: u32,
     /// This generation goes there no more.
     pub excluded: bool,
@@ -181,7 +181,7 @@ impl Itinerary {
         self.current
     }
 
-    /// How often the current target has failed this generation.
+    /// How many attempts at the current target gave this generation nothing to commit.
     pub fn failures(&self) -> u32 {
         self.tried.get(self.current).map_or(0, |t| t.failures)
     }
@@ -208,9 +208,11 @@ impl Itinerary {
         }
     }
 
-    /// The current target gave a whole answer: what it failed at before is no run of tries any more.
-    pub fn answered(&mut self) {
+    /// The current target gave a whole answer, which was rejected: it counts for the next backoff, but
+    /// what failed before is no run of tries any more.
+    pub fn rejected(&mut self) {
         self.visit = 0;
+        self.failed(None);
     }
 
     /// Where a generation starts.

@@ -2,7 +2,7 @@
 
 use redrive::gate::{Choice, ControlKind, Fault, Reason, Snapshot, Tools, hint};
 
-use crate::{attempt, bent, error, offered, one_call};
+use crate::{attempt, bent, error, mismatch, offered, one_call};
 
 const EMPTY: &str = "Your last answer had no visible text and no tool call. Go on with the task now: call \
     a tool at once if work remains, and answer only if the task is done. Do not repeat your reasoning.";
@@ -165,6 +165,43 @@ fn wrong_arguments_are_told_with_the_name_of_the_tool() {
              fits the tool's schema. Write the call again with one that does."
         )
     );
+}
+
+#[test]
+fn members_that_the_schema_does_not_permit_are_told_with_their_tool() {
+    let found = said(Reason::ToolError, |s| {
+        s.tool_errors = vec![
+            mismatch("Read", &["/path (type)", "/mode (required)"]),
+            mismatch("Bash", &["/command (type)"]),
+            mismatch("Read", &["/path (type)", "/x (enum)", "/y (enum)"]),
+        ];
+    });
+    assert_eq!(
+        found,
+        format!(
+            "{TOOL_ERROR} {TAIL}\nThe arguments for Read, Bash were not one complete JSON object that \
+             fits the tool's schema. Write the call again with one that does.\n\
+             Wrong by the schema of Read: /path (type), /mode (required), /x (enum).\n\
+             Wrong by the schema of Bash: /command (type)."
+        )
+    );
+}
+
+#[test]
+fn of_thousands_of_wrong_members_few_are_told_and_clipped() {
+    let long = "x".repeat(1_000);
+    let base = said(Reason::ToolError, |_| {}).len();
+    let found = said(Reason::ToolError, |s| {
+        s.tool_errors = (0..1_000)
+            .map(|n| mismatch(&format!("{long}{n}"), &[&long, "b", "c", "d"]))
+            .collect();
+    });
+    assert!(
+        found.len() - base < 16 * 64 + 8 * (64 + 40) + 200,
+        "{}",
+        found.len()
+    );
+    assert!(found.contains(&format!(": {}, b, c.\n", "x".repeat(64))));
 }
 
 #[test]

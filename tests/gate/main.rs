@@ -9,7 +9,9 @@ mod natives;
 mod policies;
 mod properties;
 mod reading;
+mod schema_oracle;
 mod schemas;
+mod schemas_not_looked_at;
 mod streams;
 mod truth;
 mod truth_rows;
@@ -53,6 +55,15 @@ fn error(name: &str, fault: Fault) -> ToolError {
     ToolError {
         name: name.to_owned(),
         fault,
+        members: Vec::new(),
+    }
+}
+
+/// A call whose arguments the schema does not permit.
+fn mismatch(name: &str, members: &[&str]) -> ToolError {
+    ToolError {
+        members: names(members),
+        ..error(name, Fault::SchemaMismatch)
     }
 }
 

@@ -75,7 +75,9 @@ proptest! {
             && let Decision::Retry { reason } = decide(&snapshot, &policy)
         {
             prop_assert!(matches!(reason, Reason::ToolError | Reason::RequiredTool));
-            prop_assert!(reason == Reason::RequiredTool || !snapshot.text_tool_errors.is_empty());
+            let demanded = reason == Reason::RequiredTool;
+            prop_assert!(demanded || !snapshot.text_tool_errors.is_empty());
+            prop_assert!(!demanded || snapshot.finish_reason == FinishReason::Length);
         }
     }
 
@@ -253,6 +255,6 @@ fn calls() -> impl Strategy<Value = Vec<String>> {
 fn errors() -> impl Strategy<Value = Vec<ToolError>> {
     use Fault::*;
     let fault = select(vec![UnknownTool, InvalidArguments, SchemaMismatch, Unnamed]);
-    let error = (name(), fault).prop_map(|(name, fault)| ToolError { name, fault });
+    let error = (name(), fault).prop_map(|(name, fault)| crate::error(&name, fault));
     prop_oneof![4 => Just(Vec::new()), 1 => vec(error, 1..3)]
 }

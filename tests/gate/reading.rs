@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use redrive::{
-    gate::{Choice, Fault, Piece, Policy, Snapshot, Tools, decide},
+    gate::{Choice, Fault, Piece, Policy, Reason, Snapshot, Tools, decide},
     proto::{Conversation, FinishReason, Tool, ToolChoice, tool_choice::Mode},
 };
 
-use crate::{error, names, offered, one_call, stop};
+use crate::{error, names, offered, one_call, retry, stop};
 
 fn read<'a>(pieces: &[Piece<'a>]) -> Snapshot<'a> {
     Snapshot::of(pieces.iter().copied(), FinishReason::Stop, &offered())
@@ -34,6 +34,56 @@ fn one_text_is_borrowed_and_several_are_joined_in_order() {
 fn a_block_of_the_provider_is_not_nothing() {
     let picture = read(&[Piece::Native]);
     assert_eq!(decide(&picture, &Policy::LENIENT), stop());
+}
+
+#[test]
+fn what_the_provider_did_itself_was_not_only_announced() {
+    let announced = [Piece::Text("I'll search for that."), Piece::Native];
+    assert_eq!(decide(&read(&announced), &Policy::LENIENT), stop());
+    let [text, native] = announced;
+    let reported = read(&[text, native, Piece::Text("It is 42.")]);
+    assert_eq!(reported.visible_text, "\u{fffc}It is 42.");
+    assert_eq!(
+        decide(&read(&[text]), &Policy::LENIENT),
+        retry(Reason::MissingTool)
+    );
+}
+
+#[test]
+fn what_the_provider_did_itself_meets_the_demand_for_any_call() {
+    let demanding = |choice| Tools {
+        choice,
+        ..offered()
+    };
+    let native = |choice| Snapshot::of([Piece::Native], FinishReason::Stop, &demanding(choice));
+    assert!(!native(Choice::Required).requires_tool_call);
+    assert!(native(Choice::Named("Bash".into())).requires_tool_call);
+    let broken = [Piece::Native, call("Bsh", "{}")];
+    let snapshot = Snapshot::of(broken, FinishReason::Stop, &demanding(Choice::Required));
+    assert_eq!(
+        decide(&snapshot, &Policy::LENIENT),
+        retry(Reason::ToolError)
+    );
+}
+
+#[test]
+fn a_refusal_is_one_whatever_the_provider_calls_its_end() {
+    let snapshot = read(&[Piece::Refusal("I cannot.")]);
+    assert_eq!(snapshot.finish_reason, FinishReason::Refusal);
+    assert_eq!(snapshot.visible_text, "I cannot.");
+    let cut = Snapshot::of([Piece::Refusal("I can")], FinishReason::Length, &offered());
+    assert_eq!(cut.finish_reason, FinishReason::Length);
+}
+
+#[test]
+fn where_no_tools_are_offered_a_call_is_handed_out_and_nothing_is_missed() {
+    let none = Tools {
+        names: Some(Vec::new()),
+        ..Tools::default()
+    };
+    let snapshot = Snapshot::of([call("Bash", "{}")], FinishReason::ToolCalls, &none);
+    assert_eq!(snapshot.tool_calls, one_call());
+    assert!(!snapshot.has_tools);
 }
 
 #[test]
@@ -145,6 +195,13 @@ fn what_the_provider_options_say_instead_is_not_known() {
         ..Conversation::default()
     };
     assert_eq!(Tools::of(&conversation), Tools::default());
+    for options in [r#"{"functions":[]}"#, r#"{"prompt":{"id":"p"}}"#] {
+        let conversation = Conversation {
+            provider_options_json: options.into(),
+            ..Conversation::default()
+        };
+        assert_eq!(Tools::of(&conversation), Tools::default(), "{options}");
+    }
     let other = Conversation {
         provider_options_json: br#"{"top_k":1}"#.to_vec(),
         ..conversation

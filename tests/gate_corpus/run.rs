@@ -96,9 +96,10 @@ routes:
     )
 }
 
-/// A question with the tool `read`, whose `path` is required.
+/// A question with the tool `read`, whose `path` is a text and required.
 fn ask(scenario: &Scenario, delivery: Delivery) -> Start {
-    const SCHEMA: &str = r#"{"type":"object","required":["path"]}"#;
+    const SCHEMA: &str =
+        r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
     const QUESTION: &str = "What is in a.txt?";
     let input = match delivery {
         Delivery::Native => Input::Native(native(QUESTION, SCHEMA, scenario.demands)),

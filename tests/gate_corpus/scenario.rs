@@ -71,6 +71,7 @@ pub struct Scenario {
 
 pub const CALL: (&str, &str) = ("read", r#"{"path":"a.txt"}"#);
 const UNKNOWN: (&str, &str) = ("raed", r#"{"path":"a.txt"}"#);
+const OF_ANOTHER_TYPE: (&str, &str) = ("read", r#"{"path":["a.txt"]}"#);
 const ANNOUNCED: &str = "Let me read a.txt.";
 
 const NOTHING: Round = Round {
@@ -142,6 +143,19 @@ pub const SCENARIOS: &[Scenario] = &[
         }],
         protocols: ALL,
         reasons: [&["tool_error"]; 3],
+        effects: true,
+        ..PLAIN
+    },
+    Scenario {
+        name: "schema_mismatch",
+        rounds: &[Round {
+            calls: &[OF_ANOTHER_TYPE],
+            end: End::ToolCalls,
+            ..NOTHING
+        }],
+        protocols: ALL,
+        reasons: [&["tool_error"]; 3],
+        native: Some([&["tool_error"]; 3]),
         effects: true,
         ..PLAIN
     },

@@ -171,6 +171,7 @@ const PURE_CRATES: &[&str] = &[
     "base64",
     "bpe_openai",
     "bytes",
+    "corvus_json_schema",
     "http",
     "httpdate",
     "humantime",

@@ -83,6 +83,15 @@ fn an_answer_that_is_accepted_is_committed_as_without_a_gate() {
 }
 
 #[test]
+fn a_rejected_attempt_counts_for_the_next_backoff() {
+    let mut script = started();
+    script.answer("");
+    script.answer("");
+    script.fail(reset());
+    assert_eq!(script.last(), "waiting backoff 4s");
+}
+
+#[test]
 fn a_rejected_attempt_is_reset_and_the_same_target_gets_a_hint_at_once() {
     let mut script = started();
     script.answer("Let me read the file.");

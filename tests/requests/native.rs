@@ -1,14 +1,12 @@
 //! A native body is changed in place, and only where it must be.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use proptest::prelude::*;
 use redrive::protocol::{
     Dialect,
     adapter::{RequestError, RequestErrorKind, RequestInput, Source},
 };
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 fn sent(json: &str) -> String {
     let request = super::native(&Bytes::copy_from_slice(json.as_bytes())).unwrap();
@@ -261,7 +259,7 @@ fn spelled(front: &str, members: &[(String, String)], space: &str, escaped: bool
 
 /// `stream_options` with usage asked for, changed as little as can be.
 fn with_usage(options: &str) -> String {
-    let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(options) else {
+    let Ok(members) = serde_json::from_str::<Map<String, Value>>(options) else {
         return r#"{"include_usage":true}"#.to_owned();
     };
     let asked = members.contains_key("include_usage");

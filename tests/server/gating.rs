@@ -14,7 +14,7 @@ use crate::support::{
     *,
 };
 
-pub(super) const GATED: &str = "\
+pub const GATED: &str = "\
 providers:
   a: {base_url: 'http://a.test/v1', profile: hosted}
   b: {base_url: 'http://b.test/v1', profile: hosted}
@@ -45,7 +45,7 @@ routes:
 ";
 
 /// A question with the tool `read`, whose `path` is required.
-fn question() -> Conversation {
+pub fn question() -> Conversation {
     Conversation {
         tools: vec![Tool {
             name: "read".into(),
@@ -56,7 +56,7 @@ fn question() -> Conversation {
     }
 }
 
-pub(super) fn ask() -> Start {
+pub fn ask() -> Start {
     Start {
         input: Some(Input::Conversation(question())),
         ..start()
@@ -84,7 +84,7 @@ fn gate(preset: &str, max_attempts: Option<u32>) -> Option<GateOptions> {
 }
 
 /// A whole response that calls these tools.
-pub(super) fn calls(calls: &[(&str, &str)]) -> Script {
+pub fn calls(calls: &[(&str, &str)]) -> Script {
     let mut script = stream();
     for (index, (name, arguments)) in (0..).zip(calls) {
         script = script
@@ -98,16 +98,16 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Script {
         .end()
 }
 
-pub(super) fn good_call() -> Script {
+pub fn good_call() -> Script {
     calls(&[("read", r#"{"path":"a.txt"}"#)])
 }
 
 /// The model only thinks.
-pub(super) fn silent() -> Script {
+pub fn silent() -> Script {
     stream().complete()
 }
 
-fn assert_called(committed: &Committed) {
+pub fn assert_called(committed: &Committed) {
     let call = ToolCall {
         id: "call_0".into(),
         name: "read".into(),
@@ -119,7 +119,7 @@ fn assert_called(committed: &Committed) {
 }
 
 /// The bodies that the provider got, as they are.
-fn bodies(bench: &Bench) -> Vec<String> {
+pub fn bodies(bench: &Bench) -> Vec<String> {
     let received = bench.provider.received().into_iter();
     let bodies = received.map(|one| String::from_utf8(one.body.to_vec()).unwrap());
     bodies.collect()
@@ -156,7 +156,7 @@ async fn repaired(start: Start, first: Script, reason: &str) -> String {
 }
 
 /// What `long` has more than `short`, in one place.
-fn added(short: &str, long: &str) -> String {
+pub fn added(short: &str, long: &str) -> String {
     let same = |(a, b): &(char, char)| a == b;
     let front: usize = short
         .chars()
@@ -466,7 +466,7 @@ async fn responses_are_judged_alike() {
     bench.finish().await;
 }
 
-fn events(events: &[String]) -> Script {
+pub fn events(events: &[String]) -> Script {
     let begun = events
         .iter()
         .fold(stream(), |script, event| script.data(event.clone()));

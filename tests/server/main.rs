@@ -27,6 +27,7 @@ mod draining;
 mod effects;
 mod gate_metrics;
 mod gating;
+mod gating_schemas;
 mod leaving;
 mod native;
 mod opening;

@@ -245,15 +245,17 @@ impl Items {
         let Some(id) = non_empty(item.id, id_scratch) else {
             return Ok(None);
         };
-        let mut signature = json!({ "id": id });
+        // Members by their names, as signatures have always been spelled.
+        let mut signature = json!({});
+        if content.is_some() && summary.is_none() {
+            signature["content"] = "reasoning_text".into();
+        }
         match non_empty(item.encrypted_content, scratch) {
             Some(encrypted) => signature["encrypted_content"] = encrypted.into(),
             None if self.not_kept => return Ok(None),
             None => {}
         }
-        if content.is_some() && summary.is_none() {
-            signature["content"] = "reasoning_text".into();
-        }
+        signature["id"] = id.into();
         let block = match summary.or(content) {
             Some(block) => block,
             None => blocks::number(index, Place::Summary, 0)?,
