@@ -26,7 +26,8 @@ impl World {
         let (target, credential) = (exchange.target, exchange.credential);
         let class = verdict.class();
         if class == Class::GateRejected {
-            // Not its target's failure: nothing is held against it.
+            // Not its target's failure, but it counts for the next backoff.
+            *self.failures.entry(target).or_default() += 1;
             return self.places.failed(class, target);
         }
         *shared.failures.entry(target).or_default() += 1;

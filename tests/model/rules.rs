@@ -131,6 +131,11 @@ impl Rules {
                     | FinishReason::Pause
             )
         );
+        let has_refusal = answer.blocks.iter().any(|block| block.kind == "refusal");
+        let refuses = has_refusal && answer.finish == Some(FinishReason::Stop);
+        let is_over = is_over || refuses;
+        // Only a cut answer may not have come to its call.
+        let is_excused = is_over && answer.finish != Some(FinishReason::Length);
         let is_broken = calls.next().is_some() && !is_over;
         let has_tools = self.offer != Offer::Nothing && self.choice != Wanted::Forbidden;
         let demands = matches!(self.choice, Wanted::Required | Wanted::Named) && has_tools;
@@ -139,7 +144,10 @@ impl Rules {
         let text: String = text.map(|block| &*block.text).collect();
         let text = text.trim_start();
         match () {
-            () if demands && !(is_broken && self.strictness != Strictness::Lenient) => {
+            () if demands
+                && !is_excused
+                && !(is_broken && self.strictness != Strictness::Lenient) =>
+            {
                 Some("required_tool")
             }
             () if is_broken => Some("tool_error"),
@@ -160,8 +168,9 @@ impl Rules {
 
     fn can_be_run(&self, call: &Block) -> bool {
         let is_offered = match call.kind {
-            "call" => self.offer != Offer::Nothing,
-            "stray call" => self.offer == Offer::Unknown,
+            "call" => true,
+            // Where nothing is offered there is nothing to call instead.
+            "stray call" => matches!(self.offer, Offer::Unknown | Offer::Nothing),
             _ => false,
         };
         let json = match &*call.text {

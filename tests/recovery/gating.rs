@@ -415,13 +415,13 @@ fn what_a_verified_continuation_fixed_is_committed_whatever_it_says() {
 }
 
 #[test]
-fn a_rejection_is_not_counted_for_the_next_backoff() {
+fn a_rejection_is_counted_for_the_next_backoff() {
     let mut script = started();
     script.answer("");
     script.open();
     script.fail(reset());
     script.next_send();
-    assert_eq!(script.sent_at(), [0, 0, 1]);
+    assert_eq!(script.sent_at(), [0, 0, 2]);
 }
 
 #[test]
