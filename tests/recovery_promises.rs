@@ -75,7 +75,7 @@
 //! | gate: the allowance is asked, and debited | * `gating::the_allowance_may_be_smaller` |
 //! | gate: the deadline and `replay: none` end it | * `gating::nothing_is_tried_again_after_the_deadline_or_where_replays_are_off` |
 //! | gate: a rest that does not fit ends it | `gating::a_rest_of_the_only_credential_that_does_not_fit_the_deadline_ends_it` |
-//! | gate: no backoff, and none that is longer afterwards | * `gating::a_rejected_attempt_is_reset_and_the_same_target_gets_a_hint_at_once`, `gating::a_rejection_is_not_counted_for_the_next_backoff` |
+//! | gate: no backoff, but a longer one after a failure that follows | * `gating::a_rejected_attempt_is_reset_and_the_same_target_gets_a_hint_at_once`, `gating::a_rejection_is_counted_for_the_next_backoff` |
 //! | gate: no other target | * `gating::the_last_attempt_that_is_judged_ends_the_generation` |
 //! | gate: not of the retry budget | * `gating::a_hint_is_taken_of_budgets_and_the_retry_budget_is_not` |
 //! | gate: broken calls beside good ones are left out | * `gating::a_broken_call_beside_a_good_one_is_withheld` |

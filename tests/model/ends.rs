@@ -26,7 +26,7 @@ impl World {
         let (target, credential) = (exchange.target, exchange.credential);
         let class = verdict.class();
         if class == Class::GateRejected {
-            // Not its target's failure: nothing is held against it, but the next backoff is longer.
+            // Not its target's failure, but it counts for the next backoff.
             *self.failures.entry(target).or_default() += 1;
             return self.places.failed(class, target);
         }

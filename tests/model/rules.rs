@@ -131,20 +131,23 @@ impl Rules {
                     | FinishReason::Pause
             )
         );
-        let is_refused = answer.finish == Some(FinishReason::Stop)
-            && answer.blocks.iter().any(|block| block.kind == "refusal");
-        let is_over = is_over || is_refused;
+        let has_refusal = answer.blocks.iter().any(|block| block.kind == "refusal");
+        let refuses = has_refusal && answer.finish == Some(FinishReason::Stop);
+        let is_over = is_over || refuses;
+        // Only a cut answer may not have come to its call.
+        let is_excused = is_over && answer.finish != Some(FinishReason::Length);
         let is_broken = calls.next().is_some() && !is_over;
         let has_tools = self.offer != Offer::Nothing && self.choice != Wanted::Forbidden;
-        let is_excused = is_over && answer.finish != Some(FinishReason::Length);
-        let demands = matches!(self.choice, Wanted::Required | Wanted::Named);
-        let demands = demands && has_tools && !is_excused;
+        let demands = matches!(self.choice, Wanted::Required | Wanted::Named) && has_tools;
         let text = answer.blocks.iter().filter(said);
         let text = text.filter(|block| !block.is_call());
         let text: String = text.map(|block| &*block.text).collect();
         let text = text.trim_start();
         match () {
-            () if demands && !(is_broken && self.strictness != Strictness::Lenient) => {
+            () if demands
+                && !is_excused
+                && !(is_broken && self.strictness != Strictness::Lenient) =>
+            {
                 Some("required_tool")
             }
             () if is_broken => Some("tool_error"),
@@ -166,6 +169,7 @@ impl Rules {
     fn can_be_run(&self, call: &Block) -> bool {
         let is_offered = match call.kind {
             "call" => true,
+            // Where nothing is offered there is nothing to call instead.
             "stray call" => matches!(self.offer, Offer::Unknown | Offer::Nothing),
             _ => false,
         };
