@@ -316,6 +316,13 @@ impl Stream {
         *kind != "nameless call" && is_whole(text) && !is_left_out
     }
 
+    /// What the attempt that speaks has said itself.
+    pub fn own_blocks(&self) -> impl DoubleEndedIterator<Item = &Block> + Clone {
+        let blocks = self.blocks.iter().zip(&self.of);
+        let own = blocks.filter(|(_, of)| **of == self.attempt);
+        own.map(|(block, _)| block)
+    }
+
     /// Whether it can be no message, because of a call that nobody may leave out.
     pub fn is_malformed(&self) -> bool {
         let is_broken = |block: &Block| block.kind == "nameless call" || !is_whole(&block.text);

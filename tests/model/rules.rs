@@ -108,13 +108,14 @@ impl Rules {
 
     /// Why a complete answer is not good enough; none if it is.
     pub fn reason(&self, answer: &Stream) -> Option<&'static str> {
+        let blocks = || answer.own_blocks();
         let said = |block: &&Block| block.kind != "reasoning";
-        let last = answer.blocks.iter().rfind(said);
+        let last = blocks().rfind(said);
         let is_cut = |block: &Block| {
             let is_last = last.is_some_and(|last| std::ptr::eq(last, block));
             answer.finish == Some(FinishReason::Length) && is_last && block.text.is_empty()
         };
-        let mut calls = answer.blocks.iter().filter(|block| block.is_call());
+        let mut calls = blocks().filter(|block| block.is_call());
         // Whatever stands beside it.
         if calls
             .clone()
@@ -131,7 +132,7 @@ impl Rules {
                     | FinishReason::Pause
             )
         );
-        let has_refusal = answer.blocks.iter().any(|block| block.kind == "refusal");
+        let has_refusal = blocks().any(|block| block.kind == "refusal");
         let refuses = has_refusal && answer.finish == Some(FinishReason::Stop);
         let is_over = is_over || refuses;
         // Only a cut answer may not have come to its call.
@@ -139,7 +140,7 @@ impl Rules {
         let is_broken = calls.next().is_some() && !is_over;
         let has_tools = self.offer != Offer::Nothing && self.choice != Wanted::Forbidden;
         let demands = matches!(self.choice, Wanted::Required | Wanted::Named) && has_tools;
-        let text = answer.blocks.iter().filter(said);
+        let text = blocks().filter(said);
         let text = text.filter(|block| !block.is_call());
         let text: String = text.map(|block| &*block.text).collect();
         let text = text.trim_start();
