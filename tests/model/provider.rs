@@ -80,6 +80,7 @@ impl Stream {
     /// An answer that is known as a whole.
     pub fn whole(blocks: Vec<Block>, finish: Option<FinishReason>) -> Self {
         Self {
+            attempt: 1,
             of: vec![1; blocks.len()],
             blocks,
             finish,
