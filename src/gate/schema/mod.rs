@@ -4,6 +4,11 @@
 //! call is never refused because it could not be checked: where anything stands in the way of that, any JSON
 //! object will do.
 
+mod outline;
+mod pattern;
+mod rewrite;
+mod weight;
+
 use std::{
     fmt,
     sync::{Arc, OnceLock},
@@ -17,7 +22,8 @@ use corvus_json_schema::{
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::{outline::Outline, rewrite::without_automata};
+use outline::Outline;
+use rewrite::without_automata;
 
 /// The longest schema that is looked at, in bytes. Those of tools have a few thousand.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
