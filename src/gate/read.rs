@@ -9,7 +9,7 @@ use crate::proto::FinishReason;
 /// Stands in a text for what is no text, as Unicode has it: a picture is not nothing.
 const OBJECT: &str = "\u{fffc}";
 
-/// A block of an attempt's output. What a client does not see of it (reasoning, signatures) is none.
+/// A block of an attempt's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Text.
@@ -23,6 +23,8 @@ pub enum Piece<'a> {
         /// JSON text, or what there is of it.
         arguments: &'a str,
     },
+    /// Reasoning, which is nothing to read: a sign that what came before it was not cut off.
+    Reasoning,
     /// A block of the provider's own: media, a call that is not one of a function, a server tool's result.
     Native,
 }
@@ -56,6 +58,7 @@ impl<'a> Snapshot<'a> {
                         snapshot.finish_reason = FinishReason::Refusal;
                     }
                 }
+                Piece::Reasoning => {}
                 Piece::Native => {
                     // What was announced before it is done, and so is what was demanded.
                     snapshot.visible_text = Cow::Borrowed(OBJECT);

@@ -98,7 +98,7 @@ impl Generation {
         let blocks = self.transcript.blocks();
         // The text that it goes on with is another attempt's.
         let own = blocks.iter().filter(|block| block.attempt == attempt);
-        let snapshot = Snapshot::of(own.filter_map(piece), finish.reason, &gate.tools);
+        let snapshot = Snapshot::of(own.map(piece), finish.reason, &gate.tools);
         let (reason, by) = match gate.turn.judge(snapshot.clone()) {
             Judgement::Accept { suppress_text, .. } => {
                 return Some(gate.left_out(blocks, suppress_text, stays));
@@ -237,16 +237,16 @@ impl Generation {
 }
 
 /// What the gate sees of a block; nothing of what a client is not to read.
-fn piece(block: &Block) -> Option<Piece<'_>> {
+fn piece(block: &Block) -> Piece<'_> {
     match &block.kind {
-        Kind::Text => Some(Piece::Text(&block.text)),
-        Kind::Refusal => Some(Piece::Refusal(&block.text)),
-        Kind::ToolCall { name, .. } => Some(Piece::Call {
+        Kind::Text => Piece::Text(&block.text),
+        Kind::Refusal => Piece::Refusal(&block.text),
+        Kind::ToolCall { name, .. } => Piece::Call {
             name,
             arguments: &block.text,
-        }),
-        Kind::Native => Some(Piece::Native),
-        Kind::Reasoning | Kind::Redacted => None,
+        },
+        Kind::Native => Piece::Native,
+        Kind::Reasoning | Kind::Redacted => Piece::Reasoning,
     }
 }
 

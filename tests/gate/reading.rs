@@ -20,6 +20,7 @@ fn call<'a>(name: &'a str, arguments: &'a str) -> Piece<'a> {
 #[test]
 fn an_attempt_without_output_is_a_snapshot_that_says_nothing() {
     assert_eq!(read(&[]), Snapshot::default());
+    assert_eq!(read(&[Piece::Reasoning]), Snapshot::default());
 }
 
 #[test]
@@ -140,7 +141,9 @@ fn empty_arguments_at_a_cut_are_no_proof_that_there_were_none() {
         Snapshot::of(pieces.to_vec(), FinishReason::Length, &offered()).tool_calls
     };
     assert_eq!(cut(&[call("Bash", "")]), names(&[]));
-    assert_eq!(cut(&[call("Bash", ""), Piece::Text("a")]), one_call());
+    for more in [Piece::Text("a"), Piece::Reasoning, Piece::Native] {
+        assert_eq!(cut(&[call("Bash", ""), more]), one_call());
+    }
     assert_eq!(cut(&[call("Bash", "{}")]), one_call());
 }
 

@@ -110,7 +110,7 @@ impl Rules {
     pub fn reason(&self, answer: &Stream) -> Option<&'static str> {
         let blocks = || answer.own_blocks();
         let said = |block: &&Block| block.kind != "reasoning";
-        let last = blocks().rfind(said);
+        let last = blocks().next_back();
         let is_cut = |block: &Block| {
             let is_last = last.is_some_and(|last| std::ptr::eq(last, block));
             answer.finish == Some(FinishReason::Length) && is_last && block.text.is_empty()
