@@ -1,10 +1,11 @@
 //! `redrive serve` as a process of its own, in real time.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     net::SocketAddr,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -231,13 +232,21 @@ async fn ask(listener: SocketAddr, path: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// Addresses that were free a moment ago.
+/// Addresses that were free a moment ago, each of which is given once: where two sidecars start at a time, the
+/// readiness of one must not be taken for the other's.
 async fn free_addresses() -> [SocketAddr; 3] {
+    static GIVEN: Mutex<BTreeSet<SocketAddr>> = Mutex::new(BTreeSet::new());
     let bind = || TcpListener::bind("127.0.0.1:0");
-    let listeners = [
-        bind().await.unwrap(),
-        bind().await.unwrap(),
-        bind().await.unwrap(),
-    ];
-    listeners.map(|listener| listener.local_addr().unwrap())
+    loop {
+        let listeners = [
+            bind().await.unwrap(),
+            bind().await.unwrap(),
+            bind().await.unwrap(),
+        ];
+        let addresses = listeners.map(|listener| listener.local_addr().unwrap());
+        let mut given = GIVEN.lock().unwrap();
+        if addresses.iter().all(|address| given.insert(*address)) {
+            return addresses;
+        }
+    }
 }
