@@ -9,6 +9,7 @@ mod natives;
 mod policies;
 mod properties;
 mod reading;
+mod schema_expressions;
 mod schema_oracle;
 mod schemas;
 mod schemas_not_looked_at;

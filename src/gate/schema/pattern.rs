@@ -39,6 +39,8 @@ pub(super) struct Pattern {
     cost: u32,
     /// It may read a text from every place of it.
     everywhere: bool,
+    /// Its `\w`, `\d` or `\b` know ASCII only, where those of other engines know all of Unicode.
+    is_ascii: bool,
 }
 
 /// A piece of an expression.
@@ -63,6 +65,7 @@ struct Reader<'p> {
     groups: u32,
     /// So far it matches at the start of a text or not at all.
     anchored: bool,
+    is_ascii: bool,
 }
 
 /// How often a part is repeated.
@@ -83,6 +86,7 @@ impl Pattern {
             rest: text.chars().peekable(),
             groups: 0,
             anchored: true,
+            is_ascii: false,
         };
         let part = reader.alternatives(true)?;
         // Of each loop it is remembered whether it has matched nothing so far.
@@ -93,7 +97,13 @@ impl Pattern {
             cost: cost.max(1),
             // What repeats once and from one place only, reads on from where it has come to.
             everywhere: part.long > 1 || (part.long == 1 && !reader.anchored),
+            is_ascii: reader.is_ascii,
         })
+    }
+
+    /// Whether all engines say the same of `text`. A tool that is called has one of its own.
+    pub(super) fn is_certain_of(self, text: &str) -> bool {
+        !self.is_ascii || text.is_ascii()
     }
 
     /// The most steps that a match against a text of `bytes` takes. A long repetition may be tried from each place.
@@ -299,7 +309,9 @@ impl Reader<'_> {
 
     /// After a backslash.
     fn escape(&mut self) -> Option<Part> {
-        match self.rest.next()? {
+        let escaped = self.rest.next()?;
+        self.is_ascii |= matches!(escaped, 'w' | 'W' | 'd' | 'D' | 'b' | 'B');
+        match escaped {
             // What a group has matched: `\1`, `\k<name>`.
             '1'..='9' | 'k' => None,
             'b' | 'B' => Some(Part::ASSERTION),

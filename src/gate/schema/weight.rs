@@ -108,6 +108,7 @@ impl Walk<'_> {
                     self.spend(text.len() as u64 / 16)?;
                 }
                 if let Some(pattern) = node.text {
+                    pattern.is_certain_of(text).then_some(())?;
                     self.spend(pattern.steps(text.len()))?;
                 }
             }
@@ -157,6 +158,7 @@ impl Walk<'_> {
         for (name, member) in members.iter() {
             self.spend(1 + node.members.len() as u64 / 8)?;
             for pattern in &node.names {
+                pattern.is_certain_of(name).then_some(())?;
                 self.spend(pattern.steps(name.len()))?;
             }
             let path = path + name.len();
